@@ -1,1 +1,15 @@
+//! Barnabas: a Kafka broker in one small binary.
+#![expect(
+    dead_code,
+    reason = "the layers arrive bottom up; this line goes with the first caller"
+)]
+
+mod base;
+mod machine;
+mod os;
+mod protocol;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() {}

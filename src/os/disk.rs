@@ -1,0 +1,292 @@
+//! The disk: files by positioned reads and writes, directories, and what makes them durable.
+//!
+//! A file's data is durable after [`File::sync_data`]; its name only after [`Disk::sync_dir`] of
+//! the folder that holds it.
+
+use std::fs;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The handle to the machine's disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Disk;
+
+/// An open file; positions are always given, so that a handle can be shared.
+#[derive(Debug)]
+pub(crate) struct File(fs::File);
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// For reading; it must exist.
+    Read,
+    /// For reading and writing; it is made when absent.
+    Write,
+    /// For reading and writing; it must not exist.
+    New,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) is_dir: bool,
+}
+
+/// An exclusive lock on a file, held until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _flock: nix::fcntl::Flock<fs::File>,
+}
+
+/// Space on the file system of a folder, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Space {
+    pub(crate) total: u64,
+    pub(crate) usable: u64,
+}
+
+impl Disk {
+    /// Opens a file.
+    pub(crate) fn open(self, path: &Path, how: Open) -> io::Result<File> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(how != Open::Read);
+        options
+            .create(how == Open::Write)
+            .create_new(how == Open::New)
+            .mode(0o644);
+        options.open(path).map(File)
+    }
+
+    /// Reads a whole file; for small ones.
+    pub(crate) fn read(self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    /// Makes a folder and those above it; its name is durable in its parent afterwards.
+    pub(crate) fn create_dir_all(self, path: &Path) -> io::Result<()> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(path)?;
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lists a folder, sorted by name; names that are not UTF-8 are left out.
+    pub(crate) fn list(self, path: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if let Ok(name) = entry.file_name().into_string() {
+                entries.push(Entry {
+                    name,
+                    is_dir: entry.file_type()?.is_dir(),
+                });
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    /// Renames, replacing what stands there; durable after [`Disk::sync_dir`].
+    pub(crate) fn rename(self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    /// Removes a file.
+    pub(crate) fn remove_file(self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    /// Removes a folder with all it holds.
+    pub(crate) fn remove_dir_all(self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    /// Whether a file or folder exists.
+    pub(crate) fn exists(self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    /// Makes the names in a folder durable.
+    pub(crate) fn sync_dir(self, path: &Path) -> io::Result<()> {
+        fs::OpenOptions::new().read(true).open(path)?.sync_all()
+    }
+
+    /// Replaces a small file whole: written beside it, synced, renamed over it, folder synced.
+    pub(crate) fn write_atomically(self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let tmp = with_suffix(path, ".tmp");
+        let file = self.open(&tmp, Open::Write)?;
+        file.set_len(0)?;
+        file.write_all_at(content, 0)?;
+        file.sync_data()?;
+        self.rename(&tmp, path)?;
+        match path.parent() {
+            Some(parent) => self.sync_dir(parent),
+            None => Ok(()),
+        }
+    }
+
+    /// Locks a file exclusively, making it when absent; fails at once when another process
+    /// holds it.
+    pub(crate) fn lock(self, path: &Path) -> io::Result<Lock> {
+        let file = self.open(path, Open::Write)?.0;
+        nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusiveNonblock)
+            .map(|flock| Lock { _flock: flock })
+            .map_err(|(_, errno)| errno.into())
+    }
+
+    /// The space on the file system that holds `path`.
+    pub(crate) fn space(self, path: &Path) -> io::Result<Space> {
+        let stat = nix::sys::statvfs::statvfs(path)?;
+        let unit = u64::from(stat.fragment_size());
+        Ok(Space {
+            total: u64::from(stat.blocks()).saturating_mul(unit),
+            usable: u64::from(stat.blocks_available()).saturating_mul(unit),
+        })
+    }
+}
+
+impl File {
+    /// Reads up to the length of `into` at `position`; fewer bytes only at the end of the file.
+    pub(crate) fn read_at(&self, into: &mut [u8], position: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match self.0.read_at(&mut into[done..], position + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Fills `into` from `position`; an error when the file ends before.
+    pub(crate) fn read_exact_at(&self, into: &mut [u8], position: u64) -> io::Result<()> {
+        self.0.read_exact_at(into, position)
+    }
+
+    /// Writes all of `content` at `position`.
+    pub(crate) fn write_all_at(&self, content: &[u8], position: u64) -> io::Result<()> {
+        self.0.write_all_at(content, position)
+    }
+
+    /// Writes several pieces one behind the other at `position`, in one system call when the
+    /// kernel takes them whole.
+    pub(crate) fn write_pieces_at(&self, pieces: &[&[u8]], mut position: u64) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let offset = position
+                .try_into()
+                .map_err(|_| io::ErrorKind::FileTooLarge)?;
+            match nix::sys::uio::pwritev(&self.0, rest, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    position += count as u64;
+                    IoSlice::advance_slices(&mut rest, count);
+                }
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts or extends the file.
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    /// The length of the file in bytes.
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        self.0.metadata().map(|meta| meta.len())
+    }
+
+    /// Makes the file's data and length durable. A failure is final for what was written.
+    pub(crate) fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The path with `suffix` added to its last name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of its own for a test, removed at its end.
+    pub(crate) struct TempDir(PathBuf);
+
+    impl TempDir {
+        pub(crate) fn new() -> Self {
+            let path =
+                std::env::temp_dir().join(format!("barnabas-test-{}", crate::os::random::uuid()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        pub(crate) fn path(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    impl Drop for TempDir {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn pieces_are_written_one_behind_the_other() {
+        let dir = TempDir::new();
+        let file = Disk.open(&dir.path().join("f"), Open::New).unwrap();
+        file.write_pieces_at(&[b"ab", b"", b"cde"], 1).unwrap();
+        let mut read = [0; 8];
+        assert_eq!(file.read_at(&mut read, 0).unwrap(), 6);
+        assert_eq!(&read[..6], b"\0abcde");
+        file.write_pieces_at(&[b"", b""], 3).unwrap();
+        assert_eq!(file.len().unwrap(), 6);
+    }
+
+    #[test]
+    fn a_file_is_locked_by_one_holder_only() {
+        let dir = TempDir::new();
+        let path = dir.path().join(".lock");
+        let lock = Disk.lock(&path).unwrap();
+        assert!(Disk.lock(&path).is_err());
+        drop(lock);
+        Disk.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_small_file_is_replaced_whole() {
+        let dir = TempDir::new();
+        let path = dir.path().join("c");
+        Disk.write_atomically(&path, b"a longer text").unwrap();
+        Disk.write_atomically(&path, b"short").unwrap();
+        assert_eq!(Disk.read(&path).unwrap(), b"short");
+        assert_eq!(Disk.list(dir.path()).unwrap().len(), 1);
+    }
+}
+
+#[cfg(test)]
+pub(crate) use tests::TempDir;

@@ -1,0 +1,8 @@
+//! The only door to the machine: clock, disk, network, chance and tasks.
+//!
+//! Everything above asks here, so that a test can put another machine underneath.
+
+pub(crate) mod clock;
+pub(crate) mod disk;
+pub(crate) mod random;
+pub(crate) mod tasks;

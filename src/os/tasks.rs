@@ -1,0 +1,82 @@
+//! Tasks: named, spawned in groups that are told to stop and are waited for, and blocking work.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::error;
+
+/// A group of tasks that end together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tasks {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Tasks {
+    /// A group without tasks.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Starts a task; a panic in it is logged under `name` and stops the group.
+    pub(crate) fn spawn<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let alarm = Alarm {
+            name,
+            stop: self.stop.clone(),
+        };
+        self.tracker.spawn(async move {
+            let alarm = alarm;
+            future.await;
+            std::mem::forget(alarm);
+        });
+    }
+
+    /// Ends when the group is told to stop.
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// Whether the group was told to stop.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Tells every task of the group to stop, without waiting.
+    pub(crate) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Tells every task of the group to stop and waits until all have ended.
+    pub(crate) async fn stop_and_wait(&self) {
+        self.stop.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+/// Sounds when it is dropped, which happens only when its task panicked or its runtime ended.
+struct Alarm {
+    name: &'static str,
+    stop: CancellationToken,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            error!(task = self.name, "a task panicked, the node stops");
+            self.stop.cancel();
+        }
+    }
+}
+
+/// Runs blocking work, as disk access that may wait, off the runtime's threads.
+pub(crate) fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    tokio::task::spawn_blocking(work)
+}

@@ -1,0 +1,3 @@
+//! Frames, messages, record batches and error codes: the bytes on the wire and in the log.
+
+pub(crate) mod error;
