@@ -6,8 +6,10 @@
 
 mod base;
 mod machine;
+mod net;
 mod os;
 mod protocol;
+mod security;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

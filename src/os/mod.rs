@@ -4,5 +4,8 @@
 
 pub(crate) mod clock;
 pub(crate) mod disk;
+pub(crate) mod net;
 pub(crate) mod random;
+pub(crate) mod residency;
+pub(crate) mod splice;
 pub(crate) mod tasks;

@@ -1,3 +1,11 @@
 //! Frames, messages, record batches and error codes: the bytes on the wire and in the log.
+//!
+//! - `frame`, `header`: what surrounds every message.
+//! - `chunk`, `fetch`: responses whose records stay in the log's files.
+//! - `error`: the codes and refusals.
 
+pub(crate) mod chunk;
 pub(crate) mod error;
+pub(crate) mod fetch;
+pub(crate) mod frame;
+pub(crate) mod header;

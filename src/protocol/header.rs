@@ -1,0 +1,42 @@
+//! Request headers (versions 1 and 2) and response headers (versions 0 and 1).
+
+use bytes::{BufMut, Bytes, BytesMut};
+use kafka_protocol::messages::RequestHeader;
+use kafka_protocol::protocol::{Decodable, StrBytes};
+
+/// The fixed start of every request, read before anything else is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) api_key: i16,
+    pub(crate) api_version: i16,
+    pub(crate) correlation_id: i32,
+}
+
+impl Start {
+    /// Reads key, version and correlation id; `None` when the frame is shorter.
+    pub(crate) fn of(frame: &[u8]) -> Option<Self> {
+        let bytes = frame.first_chunk::<8>()?;
+        Some(Self {
+            api_key: i16::from_be_bytes([bytes[0], bytes[1]]),
+            api_version: i16::from_be_bytes([bytes[2], bytes[3]]),
+            correlation_id: i32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+        })
+    }
+}
+
+/// Reads the header and leaves the body in `frame`; the client id, `None` when null.
+///
+/// `flexible` tells whether the request has header version 2. The client id of version 2 is still
+/// a classic string (KIP-482).
+pub(crate) fn take(frame: &mut Bytes, flexible: bool) -> Result<Option<StrBytes>, anyhow::Error> {
+    let version = if flexible { 2 } else { 1 };
+    Ok(RequestHeader::decode(frame, version)?.client_id)
+}
+
+/// Appends a response header; `flexible` adds the empty tagged section of version 1.
+pub(crate) fn put_response(out: &mut BytesMut, correlation_id: i32, flexible: bool) {
+    out.put_i32(correlation_id);
+    if flexible {
+        out.put_u8(0);
+    }
+}
