@@ -1,10 +1,8 @@
 //! Barnabas: a Kafka broker in one small binary.
-#![expect(
-    dead_code,
-    reason = "the layers arrive bottom up; this line goes with the first caller"
-)]
+#![expect(dead_code, reason = "the layers arrive bottom up; this line goes with the first caller")]
 
 mod base;
+mod config;
 mod machine;
 mod net;
 mod os;

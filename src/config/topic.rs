@@ -1,0 +1,290 @@
+//! The options of a topic: what each partition's log obeys.
+
+use super::error::ConfigError;
+use super::key::config_keys;
+use super::value::parse_list;
+
+/// What `cleanup.policy` may name.
+pub(crate) const CLEANUP_POLICIES: &[&str] = &["compact", "delete"];
+/// What `compression.type` may name.
+pub(crate) const COMPRESSION_TYPES: &[&str] =
+    &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
+/// What `message.timestamp.type` may name.
+pub(crate) const TIMESTAMP_TYPES: &[&str] = &["CreateTime", "LogAppendTime"];
+
+config_keys! {
+    /// Everything a topic obeys, its own settings over the broker's over the defaults.
+    TopicConfig in Topic, table TOPIC_KEYS;
+
+    /// cleanup.policy
+    "cleanup.policy" cleanup_policy: Vec<String> = "delete", OneOf(CLEANUP_POLICIES), Dynamic
+        from ["log.cleanup.policy"];
+    /// compression.gzip.level
+    "compression.gzip.level" compression_gzip_level: i32 = "-1", BetweenOr(1, 9, -1), Dynamic
+        from ["compression.gzip.level"];
+    /// compression.lz4.level
+    "compression.lz4.level" compression_lz4_level: i32 = "9", Between(1, 17), Dynamic
+        from ["compression.lz4.level"];
+    /// compression.type
+    "compression.type" compression_type: String = "producer", OneOf(COMPRESSION_TYPES), Dynamic
+        from ["compression.type"];
+    /// compression.zstd.level
+    "compression.zstd.level" compression_zstd_level: i32 = "3", Between(-131_072, 22), Dynamic
+        from ["compression.zstd.level"];
+    /// delete.retention.ms
+    "delete.retention.ms" delete_retention_ms: i64 = "86400000", AtLeast(0), Dynamic
+        from ["log.cleaner.delete.retention.ms"];
+    /// file.delete.delay.ms
+    "file.delete.delay.ms" file_delete_delay_ms: i64 = "60000", AtLeast(0), Dynamic
+        from ["log.segment.delete.delay.ms"];
+    /// flush.messages
+    "flush.messages" flush_messages: i64 = "9223372036854775807", AtLeast(1), Dynamic
+        from ["log.flush.interval.messages"];
+    /// flush.ms
+    "flush.ms" flush_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
+        from ["log.flush.interval.ms", "log.flush.scheduler.interval.ms"];
+    /// follower.replication.throttled.replicas
+    "follower.replication.throttled.replicas" follower_replication_throttled_replicas: Vec<String> =
+        "", ThrottledReplicas, Dynamic;
+    /// index.interval.bytes
+    "index.interval.bytes" index_interval_bytes: i32 = "4096", AtLeast(0), Dynamic
+        from ["log.index.interval.bytes"];
+    /// internal.segment.bytes
+    "internal.segment.bytes" internal_segment_bytes: Option<i32> = Null, Any, Dynamic, Internal;
+    /// leader.replication.throttled.replicas
+    "leader.replication.throttled.replicas" leader_replication_throttled_replicas: Vec<String> =
+        "", ThrottledReplicas, Dynamic;
+    /// local.retention.bytes
+    "local.retention.bytes" local_retention_bytes: i64 = "-2", AtLeast(-2), Dynamic
+        from ["log.local.retention.bytes"];
+    /// local.retention.ms
+    "local.retention.ms" local_retention_ms: i64 = "-2", AtLeast(-2), Dynamic
+        from ["log.local.retention.ms"];
+    /// max.compaction.lag.ms
+    "max.compaction.lag.ms" max_compaction_lag_ms: i64 = "9223372036854775807", AtLeast(1), Dynamic
+        from ["log.cleaner.max.compaction.lag.ms"];
+    /// max.message.bytes
+    "max.message.bytes" max_message_bytes: i32 = "1048588", AtLeast(0), Dynamic
+        from ["message.max.bytes"];
+    /// message.timestamp.after.max.ms
+    "message.timestamp.after.max.ms" message_timestamp_after_max_ms: i64 = "3600000", AtLeast(0), Dynamic
+        from ["log.message.timestamp.after.max.ms"];
+    /// message.timestamp.before.max.ms
+    "message.timestamp.before.max.ms" message_timestamp_before_max_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
+        from ["log.message.timestamp.before.max.ms"];
+    /// message.timestamp.type
+    "message.timestamp.type" message_timestamp_type: String = "CreateTime", OneOf(TIMESTAMP_TYPES), Dynamic
+        from ["log.message.timestamp.type"];
+    /// min.cleanable.dirty.ratio
+    "min.cleanable.dirty.ratio" min_cleanable_dirty_ratio: f64 = "0.5", BetweenReal(0.0, 1.0), Dynamic
+        from ["log.cleaner.min.cleanable.ratio"];
+    /// min.compaction.lag.ms
+    "min.compaction.lag.ms" min_compaction_lag_ms: i64 = "0", AtLeast(0), Dynamic
+        from ["log.cleaner.min.compaction.lag.ms"];
+    /// min.insync.replicas
+    "min.insync.replicas" min_insync_replicas: i32 = "1", AtLeast(1), Dynamic
+        from ["min.insync.replicas"];
+    /// preallocate
+    "preallocate" preallocate: bool = "false", Any, Dynamic from ["log.preallocate"];
+    /// remote.log.copy.disable
+    "remote.log.copy.disable" remote_log_copy_disable: bool = "false", Any, Dynamic;
+    /// remote.log.delete.on.disable
+    "remote.log.delete.on.disable" remote_log_delete_on_disable: bool = "false", Any, Dynamic;
+    /// remote.storage.enable
+    "remote.storage.enable" remote_storage_enable: bool = "false", Any, Dynamic;
+    /// retention.bytes
+    "retention.bytes" retention_bytes: i64 = "-1", Any, Dynamic from ["log.retention.bytes"];
+    /// retention.ms
+    "retention.ms" retention_ms: i64 = "604800000", AtLeast(-1), Dynamic
+        from ["log.retention.ms", "log.retention.minutes" * 60_000, "log.retention.hours" * 3_600_000];
+    /// segment.bytes
+    "segment.bytes" segment_bytes: i32 = "1073741824", AtLeast(1_048_576), Dynamic
+        from ["log.segment.bytes"];
+    /// segment.index.bytes
+    "segment.index.bytes" segment_index_bytes: i32 = "10485760", AtLeast(4), Dynamic
+        from ["log.index.size.max.bytes"];
+    /// segment.jitter.ms
+    "segment.jitter.ms" segment_jitter_ms: i64 = "0", AtLeast(0), Dynamic
+        from ["log.roll.jitter.ms", "log.roll.jitter.hours" * 3_600_000];
+    /// segment.ms
+    "segment.ms" segment_ms: i64 = "604800000", AtLeast(1), Dynamic
+        from ["log.roll.ms", "log.roll.hours" * 3_600_000];
+    /// unclean.leader.election.enable
+    "unclean.leader.election.enable" unclean_leader_election_enable: bool = "false", Any, Dynamic
+        from ["unclean.leader.election.enable"];
+}
+
+/// What becomes of records that are old or superseded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CleanupPolicy {
+    pub(crate) compact: bool,
+    pub(crate) delete: bool,
+}
+
+impl CleanupPolicy {
+    /// The policy that a list of names spells.
+    pub(crate) fn from_names(names: &[String]) -> Self {
+        let has = |name: &str| names.iter().any(|given| given == name);
+        Self {
+            compact: has("compact"),
+            delete: has("delete"),
+        }
+    }
+}
+
+/// How batches are stored: as the producer sent them, or compressed in one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompressionType {
+    Producer,
+    Uncompressed,
+    Gzip,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+impl CompressionType {
+    /// The type of that name, where there is one.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "producer" => Some(Self::Producer),
+            "uncompressed" => Some(Self::Uncompressed),
+            "gzip" => Some(Self::Gzip),
+            "snappy" => Some(Self::Snappy),
+            "lz4" => Some(Self::Lz4),
+            "zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Whose clock dates a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimestampType {
+    CreateTime,
+    LogAppendTime,
+}
+
+impl TopicConfig {
+    /// Whether old records are dropped, superseded ones, or both.
+    pub(crate) fn cleanup(&self) -> CleanupPolicy {
+        CleanupPolicy::from_names(&self.cleanup_policy)
+    }
+
+    /// How batches are to be compressed.
+    pub(crate) fn compression(&self) -> CompressionType {
+        CompressionType::from_name(&self.compression_type).expect("the row allows known names only")
+    }
+
+    /// Whose clock dates a record.
+    pub(crate) fn timestamps(&self) -> TimestampType {
+        match self.message_timestamp_type == "LogAppendTime" {
+            true => TimestampType::LogAppendTime,
+            false => TimestampType::CreateTime,
+        }
+    }
+
+    /// The size at which a segment is rolled: the internal option lets tests go below the minimum.
+    pub(crate) fn segment_size(&self) -> i32 {
+        self.internal_segment_bytes.unwrap_or(self.segment_bytes)
+    }
+
+    /// Conditions among several options; `was_remote` says whether the topic was tiered before.
+    pub(crate) fn check(&self, tiering: bool, was_remote: bool) -> Result<(), ConfigError> {
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms {
+            return Err(ConfigError::config(format!(
+                "conflict topic config setting min.compaction.lag.ms ({}) > max.compaction.lag.ms ({})",
+                self.min_compaction_lag_ms, self.max_compaction_lag_ms
+            )));
+        }
+        match self.remote_storage_enable {
+            true => self.check_tiered(tiering),
+            false if was_remote && !self.remote_log_delete_on_disable => {
+                Err(ConfigError::config(KEEPS_REMOTE_DATA))
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn check_tiered(&self, tiering: bool) -> Result<(), ConfigError> {
+        if !tiering {
+            return Err(ConfigError::config(
+                "Tiered Storage functionality is disabled in the broker. Topic cannot be \
+                 configured with remote log storage.",
+            ));
+        }
+        let cleanup = self.cleanup();
+        if cleanup.compact || !cleanup.delete {
+            return Err(ConfigError::config(
+                "Remote log storage only supports topics with cleanup.policy=delete",
+            ));
+        }
+        check_local(
+            ("local.retention.bytes", self.local_retention_bytes),
+            ("retention.bytes", self.retention_bytes),
+        )?;
+        check_local(
+            ("local.retention.ms", self.local_retention_ms),
+            ("retention.ms", self.retention_ms),
+        )?;
+        self.check_copying_stopped()
+    }
+
+    fn check_copying_stopped(&self) -> Result<(), ConfigError> {
+        let differs = |local: i64, total: i64| local != -2 && local != total;
+        let name = match self.remote_log_copy_disable {
+            true if differs(self.local_retention_bytes, self.retention_bytes) => "bytes",
+            true if differs(self.local_retention_ms, self.retention_ms) => "ms",
+            true | false => return Ok(()),
+        };
+        Err(ConfigError::config(format!(
+            "When `remote.log.copy.disable` is set to true, the `local.retention.{name}` and \
+             `retention.{name}` must be set to the identical value because there will be no more \
+             logs copied to the remote storage."
+        )))
+    }
+}
+
+/// The local part of a log cannot outlast the whole (KIP-405).
+pub(super) fn check_local(local: (&str, i64), total: (&str, i64)) -> Result<(), ConfigError> {
+    let why = match (local.1, total.1) {
+        (-2, _) | (_, -1) => return Ok(()),
+        (-1, _) => {
+            format!(
+                "Value must not be -1 as {} value is set as {}.",
+                total.0, total.1
+            )
+        }
+        (part, whole) if part > whole => {
+            format!(
+                "Value must not be more than {} property value: {whole}",
+                total.0
+            )
+        }
+        _ => return Ok(()),
+    };
+    Err(ConfigError::value(local.0, local.1, why))
+}
+
+const KEEPS_REMOTE_DATA: &str = "It is invalid to disable remote storage without deleting remote \
+    data. If you want to keep the remote data and turn to read only, please set \
+    `remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote \
+    storage and delete all remote data, please set \
+    `remote.storage.enable=false,remote.log.delete.on.disable=true`.";
+
+/// The partitions whose replication is throttled on a broker: `None` for all of the topic's.
+pub(crate) fn throttled_partitions(list: &[String], broker: i32) -> Option<Vec<i32>> {
+    if list.iter().any(|item| item == "*") {
+        return None;
+    }
+    let here = |item: &String| {
+        let (partition, replica) = item.split_once(':')?;
+        (replica.parse() == Ok(broker)).then(|| partition.parse().ok())?
+    };
+    Some(list.iter().filter_map(here).collect())
+}
+
+/// The list that a `*.throttled.replicas` text spells.
+pub(crate) fn throttled_list(text: &str) -> Vec<String> {
+    parse_list(text)
+}
