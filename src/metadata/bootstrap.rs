@@ -76,9 +76,6 @@ mod tests {
             .take(9)
             .map(|line| Record::decode(&unhex(line)).unwrap())
             .collect();
-                Record::decode(&value).unwrap()
-            })
-            .collect();
         // That cluster was formatted with share groups and one SCRAM credential.
         let mut formatted = features(&[
             (TRANSACTION_VERSION, 2),
