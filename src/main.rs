@@ -4,6 +4,7 @@
 mod base;
 mod config;
 mod machine;
+mod metadata;
 mod net;
 mod os;
 mod protocol;

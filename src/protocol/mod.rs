@@ -2,9 +2,12 @@
 //!
 //! - `frame`, `header`: what surrounds every message.
 //! - `chunk`, `fetch`: responses whose records stay in the log's files.
+//! - `records`: record batches and what is inside them.
+//! - `codec`: the fields of the record schemas that the message library lacks.
 //! - `error`: the codes and refusals.
 
 pub(crate) mod chunk;
+pub(crate) mod codec;
 pub(crate) mod error;
 pub(crate) mod fetch;
 pub(crate) mod frame;
