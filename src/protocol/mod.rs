@@ -1,3 +1,4 @@
 //! Frames, messages, record batches and error codes: the bytes on the wire and in the log.
 
 pub(crate) mod error;
+pub(crate) mod records;
