@@ -12,3 +12,4 @@ pub(crate) mod error;
 pub(crate) mod fetch;
 pub(crate) mod frame;
 pub(crate) mod header;
+pub(crate) mod records;
