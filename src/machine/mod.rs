@@ -2,12 +2,16 @@
 //!
 //! - `driver`: one task that owns a machine: queue, handle, append, replay, answer.
 //! - `journal`: where its records become durable.
+//! - `testkit`: runs a machine by hand, in tests.
 //!
 //! A machine is a handler, a replay and a deadline. `handle` decides from hard state and may touch
 //! soft state (timers, waiting tickets); only `replay` changes hard state. What fails to append
 //! changed nothing; what loses leadership is dropped whole.
 
+pub(crate) mod driver;
 pub(crate) mod journal;
+#[cfg(test)]
+pub(crate) mod testkit;
 
 use std::time::Instant;
 

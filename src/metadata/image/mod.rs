@@ -71,7 +71,7 @@ pub(crate) enum Contradiction {
 }
 
 impl Image {
-    /// Takes a record in. After a contradiction the image is as it was before the record.
+    /// Takes a record in. An image that met a contradiction is of no further use.
     pub(crate) fn replay(&mut self, record: &Record) -> Result<(), Contradiction> {
         self.follow(record, &mut Changes::default())
     }
@@ -82,27 +82,22 @@ impl Image {
         record: &Record,
         changes: &mut Changes,
     ) -> Result<(), Contradiction> {
-        match record {
-            Record::BeginTransaction(_) if self.open.is_none() => {
+        let Some(mut held) = self.open.take() else {
+            if matches!(record, Record::BeginTransaction(_)) {
                 self.open = Some(Vec::new());
-                Ok(())
+                return Ok(());
             }
-            Record::EndTransaction(_) if self.open.is_some() => {
-                let held = self.open.take().unwrap_or_default();
-                held.iter().try_for_each(|held| self.apply(held, changes))
-            }
-            Record::AbortTransaction(_) if self.open.is_some() => {
-                self.open = None;
-                Ok(())
-            }
-            record => match &mut self.open {
-                Some(held) => {
-                    held.push(record.clone());
-                    Ok(())
-                }
-                None => self.apply(record, changes),
-            },
+            return self.apply(record, changes);
+        };
+        if matches!(record, Record::AbortTransaction(_)) {
+            return Ok(());
         }
+        if matches!(record, Record::EndTransaction(_)) {
+            return held.iter().try_for_each(|held| self.apply(held, changes));
+        }
+        held.push(record.clone());
+        self.open = Some(held);
+        Ok(())
     }
 
     /// Whether a transaction is open; its records are not in [`Image::records`].
