@@ -1,0 +1,355 @@
+//! One partition on this node: its role, its log, its high watermark, those who wait for it.
+//!
+//! Offsets and role are published; only an append takes the log's lock, and a read none.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+use super::fault::Fault;
+use super::isr::Replicas;
+use super::wait::WaitList;
+use crate::base::{LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
+use crate::log::append::Rejection;
+use crate::log::log::{AppendContext, AppendError, Appended, Log};
+use crate::log::producers::{Origin, Proof};
+use crate::log::read::{Located, LogReader, Slice, Want};
+use crate::metadata::image::topics;
+use crate::os::{clock, tasks};
+use crate::protocol::error::ErrorCode;
+
+/// An append up to this size runs where it is asked for, unless another holds the log: it costs
+/// less than the hop to the blocking pool.
+const INLINE_BYTES: usize = 256 << 10;
+
+/// What this node is to a partition, as the metadata says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Role {
+    pub(crate) leader: NodeId,
+    pub(crate) leader_epoch: LeaderEpoch,
+    pub(crate) partition_epoch: PartitionEpoch,
+    pub(crate) replicas: Replicas,
+}
+
+impl Role {
+    /// The role that a partition's registration gives.
+    pub(crate) fn of(registered: &topics::Partition, min_in_sync: usize) -> Self {
+        Self {
+            leader: registered.leader,
+            leader_epoch: registered.leader_epoch,
+            partition_epoch: registered.partition_epoch,
+            replicas: Replicas {
+                all: registered.replicas.clone(),
+                in_sync: registered.isr.clone(),
+                min_in_sync,
+            },
+        }
+    }
+}
+
+/// How far a reader may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// To the log's end: replicas and their verifiers.
+    LogEnd,
+    /// To the high watermark: consumers.
+    Committed,
+    /// To the last stable offset: consumers that skip what was aborted.
+    Stable,
+}
+
+/// The offsets of a partition at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offsets {
+    pub(crate) log_start: i64,
+    pub(crate) last_stable: i64,
+    pub(crate) high_watermark: i64,
+    pub(crate) log_end: i64,
+}
+
+impl Offsets {
+    /// The first offset that a reader may not see.
+    pub(crate) fn end(&self, isolation: Isolation) -> i64 {
+        match isolation {
+            Isolation::LogEnd => self.log_end,
+            Isolation::Committed => self.high_watermark,
+            Isolation::Stable => self.last_stable,
+        }
+    }
+}
+
+/// Why an append was not made.
+#[derive(Debug)]
+pub(crate) enum NotAppended {
+    /// The client is told.
+    Rejected(Box<Rejection>),
+    /// This node cannot serve the partition now.
+    Unavailable(ErrorCode),
+}
+
+impl From<ErrorCode> for NotAppended {
+    fn from(code: ErrorCode) -> Self {
+        Self::Unavailable(code)
+    }
+}
+
+/// A partition that has a replica on this node.
+pub(crate) struct Partition {
+    pub(crate) name: TopicPartition,
+    pub(crate) topic_id: TopicId,
+    node: NodeId,
+    reader: LogReader,
+    log: Mutex<Log>,
+    role: RwLock<Arc<Role>>,
+    high_watermark: AtomicI64,
+    waiting: Arc<WaitList>,
+    gone: AtomicBool,
+    offline: AtomicBool,
+    background: Arc<super::background::Background>,
+}
+
+impl Partition {
+    /// A partition whose log is open; it serves nothing before it is given a role.
+    pub(crate) fn new(
+        topic_id: TopicId,
+        node: NodeId,
+        log: Log,
+        high_watermark: i64,
+        background: Arc<super::background::Background>,
+    ) -> Self {
+        let reader = log.reader();
+        let ends = (reader.log_start_offset(), reader.log_end_offset());
+        Self {
+            name: log.partition().clone(),
+            topic_id,
+            node,
+            reader,
+            log: Mutex::new(log),
+            role: RwLock::new(Arc::new(Role {
+                leader: NodeId(-1),
+                leader_epoch: LeaderEpoch(-1),
+                partition_epoch: PartitionEpoch(-1),
+                replicas: Replicas { all: Vec::new(), in_sync: Vec::new(), min_in_sync: 1 },
+            })),
+            high_watermark: AtomicI64::new(high_watermark.clamp(ends.0, ends.1)),
+            waiting: Arc::default(),
+            gone: AtomicBool::new(false),
+            offline: AtomicBool::new(false),
+            background,
+        }
+    }
+
+    /// What this node is to the partition now.
+    pub(crate) fn role(&self) -> Arc<Role> {
+        self.role.read().clone()
+    }
+
+    /// The log as readers see it.
+    pub(crate) fn reader(&self) -> &LogReader {
+        &self.reader
+    }
+
+    /// Those who wait for this partition.
+    pub(crate) fn waiting(&self) -> &Arc<WaitList> {
+        &self.waiting
+    }
+
+    /// Its offsets now.
+    pub(crate) fn offsets(&self) -> Offsets {
+        let high_watermark = self.high_watermark.load(Ordering::Acquire);
+        Offsets {
+            log_start: self.reader.log_start_offset(),
+            last_stable: self.reader.last_stable_offset(high_watermark),
+            high_watermark,
+            log_end: self.reader.log_end_offset(),
+        }
+    }
+
+    /// The high watermark now.
+    pub(crate) fn high_watermark(&self) -> i64 {
+        self.high_watermark.load(Ordering::Acquire)
+    }
+
+    /// Takes the role that the metadata gives.
+    pub(crate) fn take_role(&self, role: Role) -> Result<(), Fault> {
+        if role.leader == self.node {
+            let mut log = self.log.lock();
+            let end = log.log_end_offset();
+            log.begin_epoch(role.leader_epoch, end)?;
+        }
+        *self.role.write() = Arc::new(role);
+        self.advance();
+        self.waiting.wake();
+        Ok(())
+    }
+
+    /// Serves nobody any more: the partition is deleted.
+    pub(crate) fn retire(&self) {
+        self.gone.store(true, Ordering::Release);
+        self.waiting.wake();
+    }
+
+    /// Serves nobody any more: its directory failed.
+    pub(crate) fn take_offline(&self) {
+        self.offline.store(true, Ordering::Release);
+        self.waiting.wake();
+    }
+
+    /// Whether its directory failed.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.offline.load(Ordering::Acquire)
+    }
+
+    /// Refuses what this node cannot serve as the leader of `epoch`; -1 asks for no epoch.
+    pub(crate) fn check_leader(&self, epoch: i32) -> Result<Arc<Role>, ErrorCode> {
+        let role = self.check_epoch(epoch)?;
+        if role.leader == self.node { Ok(role) } else { Err(ErrorCode::NotLeaderOrFollower) }
+    }
+
+    /// Refuses what this node cannot serve as a replica in `epoch`; -1 asks for no epoch.
+    pub(crate) fn check_epoch(&self, epoch: i32) -> Result<Arc<Role>, ErrorCode> {
+        if self.is_offline() {
+            return Err(ErrorCode::KafkaStorageError);
+        }
+        if self.gone.load(Ordering::Acquire) {
+            return Err(ErrorCode::NotLeaderOrFollower);
+        }
+        let role = self.role();
+        match epoch {
+            epoch if epoch < 0 || epoch == role.leader_epoch.0 => Ok(role),
+            epoch if epoch < role.leader_epoch.0 => Err(ErrorCode::FencedLeaderEpoch),
+            _ => Err(ErrorCode::UnknownLeaderEpoch),
+        }
+    }
+
+    /// Appends one batch as the leader. `all` demands enough in-sync replicas first (acks=all).
+    pub(crate) async fn append(
+        self: &Arc<Self>,
+        records: Bytes,
+        origin: Origin,
+        all: bool,
+    ) -> Result<Appended, NotAppended> {
+        let role = self.check_leader(-1)?;
+        if all && !role.replicas.suffice() {
+            return Err(ErrorCode::NotEnoughReplicas.into());
+        }
+        if records.len() <= INLINE_BYTES
+            && let Some(log) = self.log.try_lock()
+        {
+            return self.append_locked(log, &records, origin, &role);
+        }
+        let this = self.clone();
+        let work = tasks::blocking(move || {
+            let log = this.log.lock();
+            this.append_locked(log, &records, origin, &role)
+        });
+        work.await.unwrap_or_else(|_| Err(ErrorCode::UnknownServerError.into()))
+    }
+
+    fn append_locked(
+        &self,
+        mut log: parking_lot::MutexGuard<'_, Log>,
+        records: &Bytes,
+        origin: Origin,
+        role: &Role,
+    ) -> Result<Appended, NotAppended> {
+        // The role may have changed while the lock was awaited.
+        if self.role().leader_epoch != role.leader_epoch || self.gone.load(Ordering::Acquire) {
+            return Err(ErrorCode::NotLeaderOrFollower.into());
+        }
+        let context = AppendContext {
+            origin,
+            leader_epoch: role.leader_epoch,
+            now_ms: clock::wall_ms(),
+            proof: Proof::NotNeeded,
+        };
+        let appended = log.append(records, context);
+        drop(log);
+        match appended {
+            Ok(appended) => {
+                self.note(&appended);
+                Ok(appended)
+            }
+            Err(AppendError::Rejected(rejection)) => Err(NotAppended::Rejected(rejection)),
+            Err(AppendError::Fault(fault)) => {
+                self.background.fail(&self.name, &fault.into());
+                Err(ErrorCode::KafkaStorageError.into())
+            }
+            Err(AppendError::Misplaced { .. } | AppendError::Corrupt(_)) => {
+                Err(ErrorCode::UnknownServerError.into())
+            }
+        }
+    }
+
+    fn note(&self, appended: &Appended) {
+        if appended.is_duplicate {
+            return;
+        }
+        self.background.appended();
+        if appended.rolled {
+            self.background.flush(&self.name);
+        }
+        self.advance();
+    }
+
+    /// Raises the high watermark as far as the replicas allow and wakes those who wait.
+    fn advance(&self) {
+        let role = self.role();
+        if role.leader != self.node {
+            return;
+        }
+        let end = self.reader.log_end_offset();
+        let before = self.high_watermark.load(Ordering::Acquire);
+        // No other replica fetches from this node yet, so none of them is heard of.
+        let now = role.replicas.high_watermark(self.node, end, before, |_| before);
+        if self.high_watermark.fetch_max(now, Ordering::AcqRel) < now {
+            self.waiting.wake();
+        }
+    }
+
+    /// Finds records for a reader without waiting where memory suffices, else on the blocking
+    /// pool.
+    pub(crate) async fn locate(&self, want: Want) -> Result<Located, ErrorCode> {
+        if let Some(located) = self.reader.locate_hot(&want) {
+            return Ok(located);
+        }
+        let reader = self.reader.clone();
+        self.on_disk(move || reader.locate(&want)).await
+    }
+
+    /// The aborted transactions that a reader of `slice` from `offset` on must skip: producer id
+    /// and first offset.
+    pub(crate) async fn aborted(
+        &self,
+        offset: i64,
+        slice: &Slice,
+    ) -> Result<Vec<crate::log::txn_index::AbortedTxn>, ErrorCode> {
+        if let Some(none) = self.reader.aborted_hot(slice) {
+            return Ok(none);
+        }
+        let (reader, slice) = (self.reader.clone(), slice.clone());
+        self.on_disk(move || reader.aborted(offset, &slice)).await
+    }
+
+    /// Runs a look at the log's files on the blocking pool; trouble takes the partition offline.
+    pub(crate) async fn on_disk<T: Send + 'static>(
+        &self,
+        look: impl FnOnce() -> Result<T, crate::log::fault::Fault> + Send + 'static,
+    ) -> Result<T, ErrorCode> {
+        match tasks::blocking(look).await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(fault)) => {
+                self.background.fail(&self.name, &fault.into());
+                Err(ErrorCode::KafkaStorageError)
+            }
+            Err(_) => Err(ErrorCode::UnknownServerError),
+        }
+    }
+
+    /// Runs `work` on the log under its lock; it may wait for the disk, so not on the runtime.
+    pub(crate) fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> T) -> T {
+        work(&mut self.log.lock())
+    }
+}
