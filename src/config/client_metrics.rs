@@ -18,11 +18,12 @@ config_keys! {
     /// One subscription to the metrics of clients.
     ClientMetricsConfig in ClientMetrics, table CLIENT_METRICS_KEYS;
 
-    /// interval.ms
+    /// How often clients push the metrics that were asked for.
     "interval.ms" interval_ms: i32 = "300000", Between(100, 3_600_000), Dynamic;
-    /// match
+    /// Which clients are meant: pairs of a property and a pattern that must all fit; empty means
+    /// every client.
     "match" match_: Vec<String> = "", ClientMatch, Dynamic;
-    /// metrics
+    /// The beginnings of the names that are asked for; `*` for all, empty for none.
     "metrics" metrics: Vec<String> = "", Any, Dynamic;
 }
 

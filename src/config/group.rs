@@ -9,33 +9,35 @@ config_keys! {
     /// Everything a group obeys, its own settings over the broker's.
     GroupConfig in Group, table GROUP_KEYS;
 
-    /// consumer.heartbeat.interval.ms
+    /// How often a member of the consumer group is told to report.
     "consumer.heartbeat.interval.ms" consumer_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.consumer.heartbeat.interval.ms"];
-    /// consumer.session.timeout.ms
+    /// After how long without a report a member leaves the consumer group.
     "consumer.session.timeout.ms" consumer_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
         from ["group.consumer.session.timeout.ms"];
-    /// share.auto.offset.reset
+    /// Where a share group begins in a partition: `latest`, `earliest`, or `by_duration:` and how
+    /// far back.
     "share.auto.offset.reset" share_auto_offset_reset: String = "latest", OffsetReset, Dynamic;
-    /// share.heartbeat.interval.ms
+    /// How often a member of the share group is told to report.
     "share.heartbeat.interval.ms" share_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.share.heartbeat.interval.ms"];
-    /// share.isolation.level
-    "share.isolation.level" share_isolation_level: String =
-        "read_uncommitted", OneOf(&["read_committed", "read_uncommitted"]), Dynamic;
-    /// share.record.lock.duration.ms
+    /// Whether the share group sees records of open and aborted transactions.
+    "share.isolation.level"
+        share_isolation_level: String =
+            "read_uncommitted", OneOf(&["read_committed", "read_uncommitted"]), Dynamic;
+    /// How long a member holds a record before others may have it.
     "share.record.lock.duration.ms" share_record_lock_duration_ms: i32 = "30000", AtLeast(1000), Dynamic
         from ["group.share.record.lock.duration.ms"];
-    /// share.session.timeout.ms
+    /// After how long without a report a member leaves the share group.
     "share.session.timeout.ms" share_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
         from ["group.share.session.timeout.ms"];
-    /// streams.heartbeat.interval.ms
+    /// How often a member of the streams group is told to report.
     "streams.heartbeat.interval.ms" streams_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.streams.heartbeat.interval.ms"];
-    /// streams.num.standby.replicas
+    /// How many standby copies each task of the streams group has.
     "streams.num.standby.replicas" streams_num_standby_replicas: i32 = "0", AtLeast(0), Dynamic
         from ["group.streams.num.standby.replicas"];
-    /// streams.session.timeout.ms
+    /// After how long without a report a member leaves the streams group.
     "streams.session.timeout.ms" streams_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
         from ["group.streams.session.timeout.ms"];
 }
