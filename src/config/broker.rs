@@ -171,11 +171,7 @@ impl BrokerConfig {
     /// How many connections an address may have, by address, where that differs from the rest.
     pub(crate) fn connections_per_address(&self) -> Result<Vec<(String, i32)>, ConfigError> {
         let items = parse_list(&self.max_connections_per_ip_overrides);
-        items
-            .iter()
-            .filter(|item| !item.is_empty())
-            .map(|item| address_limit(item))
-            .collect()
+        items.iter().map(|item| address_limit(item)).collect()
     }
 
     /// Who may do everything (`super.users`, an option of Kafka's authorizer).
@@ -202,13 +198,16 @@ impl BrokerConfig {
                 "You must set `node.id` to the same value as `broker.id`.",
             ));
         }
+        self.check_groups()?;
+        self.check_codecs()?;
         self.check_log()?;
         self.check_replication()?;
+        self.check_bootstrap_servers()?;
         self.check_quorum()?;
         self.check_addresses()?;
+        self.check_early_listeners()?;
         self.check_security()?;
-        self.check_connections()?;
-        self.check_groups()
+        self.check_connections()
     }
 
     fn check_log(&self) -> Result<(), ConfigError> {
@@ -253,10 +252,8 @@ impl BrokerConfig {
     /// A node that is broker and controller at once may go without any word about a quorum: it is
     /// its own. Kafka demands the words.
     fn check_quorum(&self) -> Result<(), ConfigError> {
-        let no_quorum =
-            self.voters.is_empty() && self.controller_quorum_bootstrap_servers.is_empty();
         let alone = self.roles.broker && self.roles.controller;
-        if no_quorum && !alone {
+        if self.no_quorum_named() && !alone {
             return Err(ConfigError::config(
                 "If using process.roles, either controller.quorum.bootstrap.servers must contain \
                  the set of bootstrap controllers or controller.quorum.voters must contain a \
@@ -279,6 +276,10 @@ impl BrokerConfig {
             ))),
             _ => Ok(()),
         }
+    }
+
+    fn no_quorum_named(&self) -> bool {
+        self.voters.is_empty() && self.controller_quorum_bootstrap_servers.is_empty()
     }
 
     fn print_voters(&self) -> String {
@@ -316,9 +317,17 @@ impl BrokerConfig {
 
     fn check_controller_listeners(&self, broker: bool) -> Result<(), ConfigError> {
         let endpoints = &self.endpoints;
-        if broker && endpoints.controller_names.is_empty() && self.voters.len() <= 1 {
+        if broker && endpoints.controller_names.is_empty() && self.no_quorum_named() {
             return Ok(());
         }
+        let inter_broker = &endpoints.inter_broker;
+        require(
+            broker
+                || self.inter_broker_listener_name.is_none()
+                || !endpoints.controller_names.contains(inter_broker),
+            "controller.listener.names must not contain an explicitly set \
+             inter.broker.listener.name configuration value when process.roles=controller'",
+        )?;
         require(
             broker || endpoints.listeners.is_empty(),
             "The listeners config must only contain KRaft controller listeners from \
@@ -441,6 +450,8 @@ impl BrokerConfig {
         )
     }
 
+    /// The bounds that groups get, each against the others (`GroupCoordinatorConfig`,
+    /// `ShareGroupConfig`).
     fn check_groups(&self) -> Result<(), ConfigError> {
         if !self.serves_protocol("classic") {
             return Err(ConfigError::config(
@@ -449,39 +460,120 @@ impl BrokerConfig {
         }
         for kind in ["consumer", "share", "streams"] {
             let name = |rest: &str| format!("group.{kind}.{rest}");
-            let number = |name: &str| self.print(name).and_then(|text| text.parse::<i64>().ok());
-            for span in ["heartbeat.interval.ms", "session.timeout.ms"] {
-                let (least, own) = (name(&format!("min.{span}")), name(span));
-                let most = name(&format!("max.{span}"));
-                order(number(&most), number(&least), &most, &least)?;
-                order(number(&own), number(&least), &own, &least)?;
-                if number(&own) > number(&most) {
-                    return Err(ConfigError::requirement(format!(
-                        "{own} must be less than or equal to {most}"
-                    )));
-                }
-            }
             let (heartbeat, session) = (name("heartbeat.interval.ms"), name("session.timeout.ms"));
-            require(
-                number(&heartbeat) < number(&session),
-                &format!("{heartbeat} must be less than {session}"),
-            )?;
+            for (own, span) in [
+                (&heartbeat, "heartbeat.interval.ms"),
+                (&session, "session.timeout.ms"),
+            ] {
+                let (least, most) = (name(&format!("min.{span}")), name(&format!("max.{span}")));
+                self.at_least(&most, &least)?;
+                self.at_least(own, &least)?;
+                self.at_most(own, &most)?;
+            }
+            if self.number(&heartbeat) >= self.number(&session) {
+                return Err(ConfigError::config(format!(
+                    "{heartbeat} must be less than {session}"
+                )));
+            }
         }
-        Ok(())
+        let lock = "group.share.record.lock.duration.ms";
+        self.at_least(lock, "group.share.min.record.lock.duration.ms")?;
+        self.at_least("group.share.max.record.lock.duration.ms", lock)?;
+        self.at_least("group.share.max.share.sessions", "group.share.max.size")?;
+        self.at_most(
+            "group.streams.num.standby.replicas",
+            "group.streams.max.standby.replicas",
+        )?;
+        self.check_assignors()
     }
-}
 
-/// The greater must not be less than the least.
-fn order(
-    greater: Option<i64>,
-    least: Option<i64>,
-    greater_name: &str,
-    least_name: &str,
-) -> Result<(), ConfigError> {
-    require(
-        greater >= least,
-        &format!("{greater_name} must be greater than or equal to {least_name}"),
-    )
+    fn number(&self, name: &str) -> Option<i64> {
+        self.print(name).and_then(|text| text.parse().ok())
+    }
+
+    fn at_least(&self, name: &str, least: &str) -> Result<(), ConfigError> {
+        match self.number(name) < self.number(least) {
+            true => Err(ConfigError::config(format!(
+                "{name} must be greater than or equal to {least}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn at_most(&self, name: &str, most: &str) -> Result<(), ConfigError> {
+        match self.number(name) > self.number(most) {
+            true => Err(ConfigError::config(format!(
+                "{name} must be less than or equal to {most}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    fn check_assignors(&self) -> Result<(), ConfigError> {
+        let [consumer, share] = [&self.group_consumer_assignors, &self.group_share_assignors];
+        let unknown = |known: &'static [&str]| {
+            move |name: &&String| !known.contains(&name.trim_start_matches(ASSIGNORS))
+        };
+        let stranger = consumer.iter().find(unknown(CONSUMER_ASSIGNORS));
+        if let Some(name) = stranger.or_else(|| share.iter().find(unknown(SHARE_ASSIGNORS))) {
+            return Err(ConfigError::config(format!("Class {name} cannot be found")));
+        }
+        match share.len() {
+            1 => Ok(()),
+            count => Err(ConfigError::config(format!(
+                "group.share.assignors must contain exactly one assignor, but found {count}"
+            ))),
+        }
+    }
+
+    /// The codecs of internal topics, by Kafka's numbers: none, gzip, snappy, lz4, zstd.
+    fn check_codecs(&self) -> Result<(), ConfigError> {
+        let codecs = [
+            self.offsets_topic_compression_codec,
+            self.share_coordinator_state_topic_compression_codec,
+        ];
+        match codecs.iter().find(|codec| !(0..=4).contains(*codec)) {
+            Some(codec) => Err(ConfigError::config(format!(
+                "Unknown compression type id: {codec}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_early_listeners(&self) -> Result<(), ConfigError> {
+        let endpoints = &self.endpoints;
+        let known = |name: &str| {
+            let listens = endpoints.listeners.iter().chain(&endpoints.controllers);
+            listens
+                .map(|one| &one.listener)
+                .chain(&endpoints.controller_names)
+                .any(|n| n == name)
+        };
+        let early = parse_list(self.early_start_listeners.as_deref().unwrap_or_default());
+        let early = early
+            .iter()
+            .map(|name| name.to_uppercase())
+            .filter(|name| !name.is_empty());
+        match early.into_iter().find(|name| !known(name)) {
+            Some(name) => Err(ConfigError::config(format!(
+                "early.start.listeners contains listener {name}, but this is not contained in \
+                 listeners or controller.listener.names"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_bootstrap_servers(&self) -> Result<(), ConfigError> {
+        let bad = |server: &&String| host_and_port(server).is_none();
+        match self.controller_quorum_bootstrap_servers.iter().find(bad) {
+            Some(server) => Err(ConfigError::config(format!(
+                "Failed to parse host name from {server} for the configuration \
+                 controller.quorum.bootstrap.servers. Each entry should be in the form \
+                 \"{{host}}:{{port}}\""
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 fn require(holds: bool, message: &str) -> Result<(), ConfigError> {
@@ -525,8 +617,8 @@ fn roles(names: &[String]) -> Result<Roles, ConfigError> {
         };
         if std::mem::replace(role, true) {
             return Err(ConfigError::config(format!(
-                "Duplicate role names found in `process.roles`: {}",
-                names.join(",")
+                "Duplicate role names found in `process.roles`: ArrayBuffer({})",
+                names.join(", ")
             )));
         }
     }
@@ -539,29 +631,27 @@ fn roles(names: &[String]) -> Result<Roles, ConfigError> {
 }
 
 fn voters(items: &[String]) -> Result<Vec<Voter>, ConfigError> {
-    items
-        .iter()
-        .filter(|item| !item.is_empty())
-        .map(|item| voter(item))
-        .collect()
+    items.iter().map(|item| voter(item)).collect()
 }
 
 fn voter(item: &str) -> Result<Voter, ConfigError> {
-    let refuse = |what: &str| {
+    let form = "Each entry should be in the form `{id}@{host}:{port}`.";
+    let (id, address) = item.split_once('@').ok_or_else(|| {
+        let option = "Invalid configuration value for controller.quorum.voters.";
+        ConfigError::config(format!("{option} {form}"))
+    })?;
+    let id = id.trim().parse().map_err(|_| {
+        ConfigError::config(format!("Failed to parse voter ID as an integer from {id}"))
+    })?;
+    let (host, port) = host_and_port(address).ok_or_else(|| {
         ConfigError::config(format!(
-            "Failed to parse {what} from {item} in controller.quorum.voters"
+            "Failed to parse host name from entry {item} for the configuration \
+             controller.quorum.voters. {form}"
         ))
-    };
-    let (id, address) = item.split_once('@').ok_or_else(|| refuse("voter ID"))?;
-    let id = id.trim().parse().map_err(|_| refuse("voter ID"))?;
-    let (host, port) = address
-        .rsplit_once(':')
-        .ok_or_else(|| refuse("host name"))?;
-    let port = port.parse().map_err(|_| refuse("host port"))?;
-    let host = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
+    })?;
+    let port = port
+        .parse()
+        .map_err(|_| ConfigError::config(format!("port out of range:{port}")))?;
     Ok(Voter {
         id,
         host: host.to_owned(),
@@ -569,24 +659,46 @@ fn voter(item: &str) -> Result<Voter, ConfigError> {
     })
 }
 
+/// Splits `host:port`, where the port is a number and an IPv6 host stands in brackets or not.
+fn host_and_port(address: &str) -> Option<(&str, &str)> {
+    let (host, port) = address.rsplit_once(':')?;
+    if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    Some((bare.unwrap_or(host), port))
+}
+
 fn address_limit(item: &str) -> Result<(String, i32), ConfigError> {
     let (address, limit) = item.rsplit_once(':').ok_or_else(|| {
         ConfigError::config(format!(
-            "Error parsing configuration property 'max.connections.per.ip.overrides': {item}"
+            "Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, \
+             end -1, length {}",
+            item.len()
         ))
     })?;
     let (address, limit) = (address.trim(), limit.trim());
     let limit = limit
         .parse()
         .map_err(|_| ConfigError::config(format!("For input string: \"{limit}\"")))?;
+    if !address
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-%._:".contains(c))
+    {
+        return Err(ConfigError::config(format!(
+            "max.connections.per.ip.overrides contains invalid addresses : {address}"
+        )));
+    }
     Ok((address.to_owned(), limit))
 }
 
 fn warnings(given: &Values) -> Warnings {
     let mut warnings = Warnings::default();
-    for name in given.keys() {
+    for (name, text) in given {
         match option(name) {
-            Some(key) if key.has_effect() => {}
+            Some(key) if key.has_effect() || key.default_text() == Some(text) => {}
             Some(_) => warnings.without_effect.push(name.clone()),
             None if understood_elsewhere(name) => {}
             None => warnings.unknown.push(name.clone()),
@@ -622,6 +734,11 @@ const MECHANISM_OPTIONS: &[&str] = &[
     "connections.max.reauth.ms",
     "sasl.server.max.receive.size",
 ];
+
+/// The assignors we have, under Kafka's short names; Kafka's classes are known, too.
+const CONSUMER_ASSIGNORS: &[&str] = &["uniform", "range", "UniformAssignor", "RangeAssignor"];
+const SHARE_ASSIGNORS: &[&str] = &["simple", "SimpleAssignor"];
+const ASSIGNORS: &str = "org.apache.kafka.coordinator.group.assignor.";
 
 /// Names outside of the table that have a meaning: the authorizer's and the providers'.
 fn understood_elsewhere(name: &str) -> bool {

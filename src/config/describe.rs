@@ -309,11 +309,10 @@ pub(crate) fn created_topic(own: &Values, layers: &Layers) -> Vec<Entry> {
             ..entry(key, key.name, value, false, Vec::new())
         }
     };
-    TOPIC_KEYS
-        .iter()
-        .filter(|key| !key.internal())
-        .map(one)
-        .collect()
+    let public = TOPIC_KEYS.iter().filter(|key| !key.internal());
+    let mut entries: Vec<Entry> = public.map(one).collect();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries
 }
 
 fn created_value(key: &Key, own: &Values, layers: &Layers) -> (Option<String>, Source) {

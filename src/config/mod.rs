@@ -17,8 +17,12 @@
 pub(crate) mod alter;
 pub(crate) mod broker;
 pub(crate) mod broker_keys;
+#[cfg(test)]
+mod broker_test;
 pub(crate) mod client_metrics;
 pub(crate) mod describe;
+#[cfg(test)]
+mod describe_test;
 pub(crate) mod error;
 pub(crate) mod group;
 pub(crate) mod key;
