@@ -9,7 +9,7 @@ use super::properties;
 const PROPERTIES: &str = include_str!("testdata/described.properties");
 const RECORDED: &str = include_str!("testdata/kafka-4.1.2-described.tsv");
 
-fn values(pairs: &[(&str, &str)]) -> Values {
+pub(super) fn values(pairs: &[(&str, &str)]) -> Values {
     pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -26,7 +26,7 @@ fn at_first() -> Layers {
     }
 }
 
-fn later() -> Layers {
+pub(super) fn later() -> Layers {
     Layers {
         file: at_first().file,
         cluster: values(&[
@@ -51,7 +51,7 @@ fn t1() -> Values {
     values(&[("cleanup.policy", "compact,delete"), ("segment.ms", "70")])
 }
 
-fn t1_later() -> Values {
+pub(super) fn t1_later() -> Values {
     let mut own = t1();
     own.insert("internal.segment.bytes".to_owned(), "1000".to_owned());
     own

@@ -15,6 +15,8 @@
 //! Everything here is a function of values: files, variables and time are the callers' business.
 
 pub(crate) mod alter;
+#[cfg(test)]
+mod alter_test;
 pub(crate) mod broker;
 pub(crate) mod broker_keys;
 #[cfg(test)]
