@@ -3,7 +3,7 @@
 //! `ConfigAdminManager`, `ConfigurationControlManager` and `DynamicBrokerConfig`.
 
 use super::Values;
-use super::broker::base_name;
+use super::broker::{Given, base_name};
 use super::broker_keys::{BROKER_KEYS, BrokerConfig};
 use super::client_metrics::{self, CLIENT_METRICS_KEYS, ClientMetricsConfig};
 use super::describe::{self, Layers};
@@ -308,8 +308,8 @@ pub(crate) fn check_broker(
     check_broker_names(target, after).map_err(ConfigError::into_request)?;
     let mut next = layers.clone();
     match target {
-        BrokerTarget::Node => next.node = after.clone(),
-        BrokerTarget::Cluster => next.cluster = after.clone(),
+        BrokerTarget::Node => next.node = Given(after.clone()),
+        BrokerTarget::Cluster => next.cluster = Given(after.clone()),
     }
     let next = next.config().map_err(ConfigError::into_request)?;
     check_step(current, &next).map_err(|error| wrapped(&error).into_request())

@@ -49,8 +49,8 @@ fn alteration(resource: Resource, text: &str) -> Result<Alteration, ConfigError>
 fn own(kind: &str) -> Values {
     match kind {
         "topic" => t1_later(),
-        "node" => later().node,
-        "cluster" => later().cluster,
+        "node" => later().node.0,
+        "cluster" => later().cluster.0,
         "group" => values(&[("consumer.session.timeout.ms", "50000")]),
         _ => Values::new(),
     }

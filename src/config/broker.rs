@@ -2,6 +2,8 @@
 //! it starts, and what its topics, groups and listeners take from it.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
 
 use super::Values;
 use super::broker_keys::{BROKER_KEYS, BrokerConfig};
@@ -18,6 +20,24 @@ use super::value::parse_list;
 pub(crate) struct Roles {
     pub(crate) broker: bool,
     pub(crate) controller: bool,
+}
+
+/// Options word for word. It keeps its secrets when printed.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct Given(pub(crate) Values);
+
+impl Deref for Given {
+    type Target = Values;
+
+    fn deref(&self) -> &Values {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// One member of `controller.quorum.voters`.
@@ -50,7 +70,7 @@ impl BrokerConfig {
     /// Reads options that are complete, such as a file's with what was set on the running node.
     pub(crate) fn from_values(given: Values) -> Result<Self, ConfigError> {
         let mut config = Self::read(&|name| given.get(name).map(|text| text.as_str().into()))?;
-        config.given = given;
+        config.given = Given(given);
         config.roles = roles(&config.process_roles)?;
         config.voters = voters(&config.controller_quorum_voters)?;
         config.endpoints = Endpoints::read(&config)?;

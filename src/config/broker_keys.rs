@@ -4,9 +4,7 @@
 //! test of [`super`] holds the table to it. What the options mean together is in
 //! [`super::broker`].
 
-use std::collections::BTreeMap;
-
-use super::broker::{Roles, Voter};
+use super::broker::{Given, Roles, Voter};
 use super::key::config_keys;
 use super::listeners::Endpoints;
 use super::topic::{CLEANUP_POLICIES, COMPRESSION_TYPES, TIMESTAMP_TYPES};
@@ -16,7 +14,7 @@ config_keys! {
     /// Everything a broker can be told, one field an option.
     BrokerConfig in Broker, table BROKER_KEYS, with {
         /// What was given, word for word, with the names that are not in the table.
-        given: BTreeMap<String, String>,
+        given: Given,
         /// What the node does.
         roles: Roles,
         /// The controllers that elect their leader among themselves.

@@ -189,3 +189,11 @@ fn fields_are_named_like_their_options() {
         );
     }
 }
+
+#[test]
+fn secrets_do_not_show_when_printed() {
+    let given = properties::parse("ssl.key.password=hush\nlistener.name.x.sasl.jaas.config=hush\n");
+    let (config, _) = BrokerConfig::from_properties(&given).unwrap();
+    assert!(!format!("{config:?}").contains("hush"));
+    assert_eq!(config.ssl_key_password.unwrap().reveal(), "hush");
+}

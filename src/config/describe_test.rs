@@ -1,10 +1,10 @@
 //! Descriptions against those that a node of Apache Kafka 4.1.2 gave, with these properties and
 //! after these alterations: entry for entry, synonym for synonym, in the same order.
 
-use super::Values;
 use super::broker_keys::BrokerConfig;
 use super::describe::{self, Alternative, Entry, Layers};
 use super::properties;
+use super::{Given, Values};
 
 const PROPERTIES: &str = include_str!("testdata/described.properties");
 const RECORDED: &str = include_str!("testdata/kafka-4.1.2-described.tsv");
@@ -21,29 +21,29 @@ fn at_first() -> Layers {
     let (config, _) = BrokerConfig::from_properties(&properties::parse(PROPERTIES)).unwrap();
     Layers {
         file: config.given,
-        cluster: values(&[("min.insync.replicas", "1")]),
-        node: Values::new(),
+        cluster: Given(values(&[("min.insync.replicas", "1")])),
+        node: Given::default(),
     }
 }
 
 pub(super) fn later() -> Layers {
     Layers {
         file: at_first().file,
-        cluster: values(&[
+        cluster: Given(values(&[
             ("min.insync.replicas", "1"),
             ("log.retention.ms", "8000"),
             ("leader.replication.throttled.rate", "100"),
             ("unknown.k", "v"),
             ("log.cleaner.threads", "2"),
-        ]),
-        node: values(&[
+        ])),
+        node: Given(values(&[
             ("log.retention.ms", "7000"),
             ("follower.replication.throttled.rate", "100"),
             ("unknown.k2", "v"),
             ("sasl.jaas.config", "pw"),
             ("max.connections", "50"),
             ("listener.name.plaintext.ssl.keystore.location", "/tmp/x"),
-        ]),
+        ])),
     }
 }
 
@@ -208,6 +208,7 @@ fn a_dynamic_value_nobody_can_read_is_left_out() {
     let mut layers = later();
     layers
         .node
+        .0
         .insert("log.cleaner.threads".to_owned(), "many".to_owned());
     let (config, unreadable) = layers.readable_config().unwrap();
     assert_eq!(unreadable, ["log.cleaner.threads"]);

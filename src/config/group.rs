@@ -10,7 +10,8 @@ config_keys! {
     GroupConfig in Group, table GROUP_KEYS;
 
     /// How often a member of the consumer group is told to report.
-    "consumer.heartbeat.interval.ms" consumer_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
+    "consumer.heartbeat.interval.ms"
+        consumer_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.consumer.heartbeat.interval.ms"];
     /// After how long without a report a member leaves the consumer group.
     "consumer.session.timeout.ms" consumer_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
@@ -26,7 +27,8 @@ config_keys! {
         share_isolation_level: String =
             "read_uncommitted", OneOf(&["read_committed", "read_uncommitted"]), Dynamic;
     /// How long a member holds a record before others may have it.
-    "share.record.lock.duration.ms" share_record_lock_duration_ms: i32 = "30000", AtLeast(1000), Dynamic
+    "share.record.lock.duration.ms"
+        share_record_lock_duration_ms: i32 = "30000", AtLeast(1000), Dynamic
         from ["group.share.record.lock.duration.ms"];
     /// After how long without a report a member leaves the share group.
     "share.session.timeout.ms" share_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic

@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
     reason = "the folder's face; callers take from it what they need"
 )]
 pub(crate) use self::{
-    broker::{Roles, Voter, Warnings},
+    broker::{Given, Roles, Voter, Warnings},
     broker_keys::BrokerConfig,
     client_metrics::ClientMetricsConfig,
     error::{ConfigError, ErrorKind},

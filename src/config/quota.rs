@@ -64,3 +64,31 @@ pub(crate) fn check(table: &[key::Key], name: &str, value: f64) -> Result<(), Co
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(table: &[key::Key], name: &str, value: f64) -> String {
+        check(table, name, value).unwrap_err().message
+    }
+
+    #[test]
+    fn a_quota_is_positive_and_whole_where_it_counts_bytes() {
+        let clients = CLIENT_QUOTA_KEYS;
+        assert_eq!(check(clients, "producer_byte_rate", 1e6 + 1e-7), Ok(()));
+        assert_eq!(check(clients, "request_percentage", 0.5), Ok(()));
+        assert_eq!(
+            refusal(clients, "producer_byte_rate", 0.0),
+            "Quota producer_byte_rate must be greater than 0"
+        );
+        assert_eq!(
+            refusal(IP_QUOTA_KEYS, "connection_creation_rate", 1.5),
+            "connection_creation_rate cannot be a fractional value."
+        );
+        assert_eq!(
+            refusal(IP_QUOTA_KEYS, "producer_byte_rate", 1.0),
+            "Invalid configuration key producer_byte_rate"
+        );
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::error::ConfigError;
 use super::key::config_keys;
-use super::value::parse_list;
 
 /// What `cleanup.policy` may name.
 pub(crate) const CLEANUP_POLICIES: &[&str] = &["compact", "delete"];
@@ -69,16 +68,20 @@ config_keys! {
     "max.message.bytes" max_message_bytes: i32 = "1048588", AtLeast(0), Dynamic
         from ["message.max.bytes"];
     /// How far in the future a producer's timestamp may lie.
-    "message.timestamp.after.max.ms" message_timestamp_after_max_ms: i64 = "3600000", AtLeast(0), Dynamic
+    "message.timestamp.after.max.ms"
+        message_timestamp_after_max_ms: i64 = "3600000", AtLeast(0), Dynamic
         from ["log.message.timestamp.after.max.ms"];
     /// How far in the past a producer's timestamp may lie.
-    "message.timestamp.before.max.ms" message_timestamp_before_max_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
+    "message.timestamp.before.max.ms"
+        message_timestamp_before_max_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
         from ["log.message.timestamp.before.max.ms"];
     /// Whose clock dates records: the producer's, or the broker's when it appends.
-    "message.timestamp.type" message_timestamp_type: String = "CreateTime", OneOf(TIMESTAMP_TYPES), Dynamic
+    "message.timestamp.type"
+        message_timestamp_type: String = "CreateTime", OneOf(TIMESTAMP_TYPES), Dynamic
         from ["log.message.timestamp.type"];
     /// The share of a log that must be uncompacted to make compacting worthwhile.
-    "min.cleanable.dirty.ratio" min_cleanable_dirty_ratio: f64 = "0.5", BetweenReal(0.0, 1.0), Dynamic
+    "min.cleanable.dirty.ratio"
+        min_cleanable_dirty_ratio: f64 = "0.5", BetweenReal(0.0, 1.0), Dynamic
         from ["log.cleaner.min.cleanable.ratio"];
     /// The age that a record must reach to be compacted.
     "min.compaction.lag.ms" min_compaction_lag_ms: i64 = "0", AtLeast(0), Dynamic
@@ -99,7 +102,11 @@ config_keys! {
     "retention.bytes" retention_bytes: i64 = "-1", Any, Dynamic from ["log.retention.bytes"];
     /// How long records are kept where old ones are deleted; -1 for ever.
     "retention.ms" retention_ms: i64 = "604800000", AtLeast(-1), Dynamic
-        from ["log.retention.ms", "log.retention.minutes" * 60_000, "log.retention.hours" * 3_600_000];
+        from [
+            "log.retention.ms",
+            "log.retention.minutes" * 60_000,
+            "log.retention.hours" * 3_600_000
+        ];
     /// The size at which a log goes on in a new segment.
     "segment.bytes" segment_bytes: i32 = "1073741824", AtLeast(1_048_576), Dynamic
         from ["log.segment.bytes"];
@@ -196,7 +203,8 @@ impl TopicConfig {
     pub(crate) fn check(&self, tiering: bool, was_remote: bool) -> Result<(), ConfigError> {
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms {
             return Err(ConfigError::config(format!(
-                "conflict topic config setting min.compaction.lag.ms ({}) > max.compaction.lag.ms ({})",
+                "conflict topic config setting min.compaction.lag.ms ({}) > \
+                 max.compaction.lag.ms ({})",
                 self.min_compaction_lag_ms, self.max_compaction_lag_ms
             )));
         }
@@ -287,7 +295,88 @@ pub(crate) fn throttled_partitions(list: &[String], broker: i32) -> Option<Vec<i
     Some(list.iter().filter_map(here).collect())
 }
 
-/// The list that a `*.throttled.replicas` text spells.
-pub(crate) fn throttled_list(text: &str) -> Vec<String> {
-    parse_list(text)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::BrokerConfig;
+
+    fn tiered(more: &[(&str, &str)]) -> TopicConfig {
+        let (broker, _) = BrokerConfig::from_properties(&[]).unwrap();
+        let enable = [("remote.storage.enable", "true")];
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        broker
+            .topic(&enable.iter().chain(more).map(pair).collect())
+            .unwrap()
+    }
+
+    fn refusal(more: &[(&str, &str)]) -> String {
+        tiered(more).check(true, false).unwrap_err().message
+    }
+
+    #[test]
+    fn a_tiered_topic_keeps_locally_no_more_than_in_all() {
+        assert_eq!(tiered(&[]).check(true, false), Ok(()));
+        assert!(
+            tiered(&[])
+                .check(false, false)
+                .unwrap_err()
+                .message
+                .starts_with("Tiered Storage")
+        );
+        assert_eq!(
+            refusal(&[("retention.ms", "5"), ("local.retention.ms", "6")]),
+            "Invalid value 6 for configuration local.retention.ms: Value must not be more than \
+             retention.ms property value: 5"
+        );
+        assert_eq!(
+            refusal(&[("retention.bytes", "5"), ("local.retention.bytes", "-1")]),
+            "Invalid value -1 for configuration local.retention.bytes: Value must not be -1 as \
+             retention.bytes value is set as 5."
+        );
+        assert!(refusal(&[("cleanup.policy", "compact")]).starts_with("Remote log storage only"));
+        let stopped = [
+            ("remote.log.copy.disable", "true"),
+            ("local.retention.ms", "5"),
+        ];
+        assert!(refusal(&stopped).starts_with("When `remote.log.copy.disable` is set to true"));
+    }
+
+    #[test]
+    fn tiering_ends_only_with_the_remote_data() {
+        let kept = tiered(&[("remote.storage.enable", "false")]);
+        assert_eq!(
+            kept.check(true, true).unwrap_err().message,
+            KEEPS_REMOTE_DATA
+        );
+        let gone = [
+            ("remote.storage.enable", "false"),
+            ("remote.log.delete.on.disable", "true"),
+        ];
+        assert_eq!(tiered(&gone).check(true, true), Ok(()));
+    }
+
+    #[test]
+    fn throttled_replicas_are_those_of_the_broker_or_all() {
+        let list = |items: &[&str]| {
+            items
+                .iter()
+                .map(|&item| item.to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            throttled_partitions(&list(&["0:1", "1:2", "2:1"]), 1),
+            Some(vec![0, 2])
+        );
+        assert_eq!(throttled_partitions(&list(&["*"]), 1), None);
+        assert_eq!(throttled_partitions(&[], 1), Some(Vec::new()));
+    }
+
+    #[test]
+    fn tests_may_have_smaller_segments() {
+        let small = tiered(&[("internal.segment.bytes", "1000")]);
+        assert_eq!(
+            (small.segment_bytes, small.segment_size()),
+            (1_073_741_824, 1000)
+        );
+    }
 }
