@@ -5,7 +5,8 @@
 //! - [`value`]: texts to values and back, with Kafka's words for what is refused
 //! - [`properties`]: `server.properties`, the `KAFKA_*` variables, the default node
 //! - [`broker_keys`], [`topic`], [`group`], [`client_metrics`], [`quota`]: the options themselves
-//! - [`broker`]: what the broker's options mean together, and what is refused at the start
+//! - [`broker`]: what the broker's options mean together
+//! - [`start`]: what a node refuses to start with
 //! - [`listeners`]: addresses and their protocols
 //! - [`describe`]: what DescribeConfigs and CreateTopics answer
 //! - [`alter`]: what AlterConfigs and IncrementalAlterConfigs accept
@@ -33,6 +34,7 @@ pub(crate) mod markdown;
 pub(crate) mod order;
 pub(crate) mod properties;
 pub(crate) mod quota;
+mod start;
 #[cfg(test)]
 mod table_test;
 pub(crate) mod topic;
