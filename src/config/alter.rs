@@ -3,13 +3,14 @@
 //! `ConfigAdminManager`, `ConfigurationControlManager` and `DynamicBrokerConfig`.
 
 use super::Values;
-use super::broker::base_name;
+use super::broker::{Given, base_name};
 use super::broker_keys::{BROKER_KEYS, BrokerConfig};
 use super::client_metrics::{self, CLIENT_METRICS_KEYS, ClientMetricsConfig};
 use super::describe::{self, Layers};
 use super::error::ConfigError;
 use super::group::GROUP_KEYS;
 use super::key::{self, ConfigType, Key, Mode};
+use super::quota::DYNAMIC_ONLY_KEYS;
 use super::topic::{self, TOPIC_KEYS};
 use super::value::{self, Field};
 
@@ -23,16 +24,19 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// The operation of that number; an unknown one makes Kafka fail without a text.
-    pub(crate) fn from_id(id: i8) -> Result<Self, ConfigError> {
-        match id {
-            0 => Ok(Self::Set),
-            1 => Ok(Self::Delete),
-            2 => Ok(Self::Append),
-            3 => Ok(Self::Subtract),
-            other => Err(ConfigError::unknown(format!(
-                "Unknown operations type {other}"
-            ))),
+    /// The operation of that number. Over an unknown one Kafka's controller fails without a text;
+    /// brokers' options are looked at by the broker first, which has one.
+    pub(crate) fn from_id(resource: Resource, id: i8) -> Result<Self, ConfigError> {
+        let unknown = format!("Unknown operations type {id}");
+        match (id, resource) {
+            (0, _) => Ok(Self::Set),
+            (1, _) => Ok(Self::Delete),
+            (2, _) => Ok(Self::Append),
+            (3, _) => Ok(Self::Subtract),
+            (_, Resource::Broker) => Err(ConfigError::request(unknown)),
+            (_, Resource::Topic | Resource::Group | Resource::ClientMetrics) => {
+                Err(ConfigError::unknown(unknown))
+            }
         }
     }
 
@@ -96,18 +100,41 @@ pub(crate) fn check_request(alterations: &[Alteration]) -> Result<(), ConfigErro
         return Err(ConfigError::request("Error due to duplicate config keys"));
     }
     let missing = |one: &&Alteration| one.operation != Operation::Delete && one.value.is_none();
-    let nulls: Vec<&str> = alterations
+    let nulls = alterations
         .iter()
         .filter(missing)
-        .map(|one| one.name.as_str())
-        .collect();
-    match nulls.is_empty() {
+        .map(|one| one.name.as_str());
+    refuse_nulls(&nulls.collect::<Vec<_>>())
+}
+
+fn refuse_nulls(names: &[&str]) -> Result<(), ConfigError> {
+    match names.is_empty() {
         true => Ok(()),
         false => Err(ConfigError::request(format!(
             "Null value not supported for : {}",
-            nulls.join(",")
+            names.join(", ")
         ))),
     }
+}
+
+/// The settings that AlterConfigs gives in place of all that are there.
+pub(crate) fn replacement(given: &[(String, Option<String>)]) -> Result<Values, ConfigError> {
+    refuse_nulls(&nulls(given))?;
+    Ok(without_nulls(given))
+}
+
+fn nulls(given: &[(String, Option<String>)]) -> Vec<&str> {
+    let null = |(_, value): &&(String, Option<String>)| value.is_none();
+    given
+        .iter()
+        .filter(null)
+        .map(|(name, _)| name.as_str())
+        .collect()
+}
+
+fn without_nulls(given: &[(String, Option<String>)]) -> Values {
+    let pair = |(name, value): &(String, Option<String>)| Some((name.clone(), value.clone()?));
+    given.iter().filter_map(pair).collect()
 }
 
 /// The settings of a resource after a request. A broker's lists are checked first by the broker
@@ -148,12 +175,15 @@ fn list_key(resource: Resource, one: &Alteration) -> Result<&'static Key, Config
         return Ok(key);
     }
     if resource == Resource::Broker {
-        return Err(match describe::definition(name) {
-            Some(_) => ConfigError::config(format!(
+        let plain = [BROKER_KEYS, DYNAMIC_ONLY_KEYS]
+            .iter()
+            .any(|t| key::find(t, name).is_some());
+        return Err(match plain {
+            true => ConfigError::config(format!(
                 "Config value {} is not allowed for config key: {name}",
                 operation.name().to_lowercase()
             )),
-            None => ConfigError::unknown(format!("key not found: {name}")),
+            false => ConfigError::unknown(format!("key not found: {name}")),
         });
     }
     Err(ConfigError::config(format!(
@@ -181,32 +211,6 @@ fn change_list(key: &Key, own: Option<&String>, operation: Operation, value: &st
     items.join(",")
 }
 
-/// The settings that a new topic or a replacing AlterConfigs gives; none may be null.
-pub(crate) fn without_nulls(
-    resource: Resource,
-    given: &[(String, Option<String>)],
-) -> Result<Values, ConfigError> {
-    let nulls: Vec<&str> = given
-        .iter()
-        .filter(|(_, value)| value.is_none())
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if nulls.is_empty() {
-        let pair = |(name, value): &(String, Option<String>)| Some((name.clone(), value.clone()?));
-        return Ok(given.iter().filter_map(pair).collect());
-    }
-    let what = match resource {
-        Resource::Topic => "topic",
-        Resource::Broker => "broker",
-        Resource::Group => "group",
-        Resource::ClientMetrics => "client metrics",
-    };
-    Err(ConfigError::config(format!(
-        "Null value not supported for {what} configs: {}",
-        nulls.join(",")
-    )))
-}
-
 /// Checks the settings that a topic would have; `before` are those it has.
 pub(crate) fn check_topic(
     after: &Values,
@@ -229,7 +233,14 @@ pub(crate) fn check_new_topic(
     given: &[(String, Option<String>)],
     broker: &BrokerConfig,
 ) -> Result<Values, ConfigError> {
-    let own = without_nulls(Resource::Topic, given)?;
+    let nulls = nulls(given);
+    if !nulls.is_empty() {
+        return Err(ConfigError::config(format!(
+            "Null value not supported for topic configs: {}",
+            nulls.join(",")
+        )));
+    }
+    let own = without_nulls(given);
     check_topic(&own, &Values::new(), broker)?;
     Ok(own)
 }
@@ -297,16 +308,11 @@ pub(crate) fn check_broker(
     check_broker_names(target, after).map_err(ConfigError::into_request)?;
     let mut next = layers.clone();
     match target {
-        BrokerTarget::Node => next.node = after.clone(),
-        BrokerTarget::Cluster => next.cluster = after.clone(),
+        BrokerTarget::Node => next.node = Given(after.clone()),
+        BrokerTarget::Cluster => next.cluster = Given(after.clone()),
     }
     let next = next.config().map_err(ConfigError::into_request)?;
-    check_step(current, &next).map_err(|error| {
-        ConfigError::request(format!(
-            "Invalid value org.apache.kafka.common.config.ConfigException: {error} for \
-             configuration Invalid dynamic configuration"
-        ))
-    })
+    check_step(current, &next).map_err(|error| wrapped(&error).into_request())
 }
 
 fn check_broker_names(target: BrokerTarget, after: &Values) -> Result<(), ConfigError> {
@@ -329,8 +335,10 @@ fn check_broker_names(target: BrokerTarget, after: &Values) -> Result<(), Config
         if let Some(key) = describe::definition(name) {
             let base = base_name(name).unwrap_or(name);
             let read = key.read_as(base, text);
-            // A listener's option is read by the listener, whose refusal comes wrapped.
-            read.map_err(|error| if base == name { error } else { wrapped(&error) })?;
+            // Next to the plain option, the listener's is only seen by the listener, whose refusal
+            // comes wrapped.
+            let hidden = base != name && after.contains_key(base);
+            read.map_err(|error| if hidden { wrapped(&error) } else { error })?;
         }
     }
     if target == BrokerTarget::Node {
@@ -348,6 +356,7 @@ fn check_broker_names(target: BrokerTarget, after: &Values) -> Result<(), Config
     )
 }
 
+/// How a refusal looks that comes from a part of the broker that would have to change.
 fn wrapped(error: &ConfigError) -> ConfigError {
     ConfigError::config(format!(
         "Invalid value org.apache.kafka.common.config.ConfigException: {error} for configuration \
@@ -409,6 +418,7 @@ fn check_step(current: &BrokerConfig, next: &BrokerConfig) -> Result<(), ConfigE
 
 fn check_threads(name: &str, old: i64, new: i64) -> Result<(), ConfigError> {
     let why = match new {
+        ..1 => "value should be at least 1".to_owned(),
         _ if new < old / 2 => format!("value should be at least half the current value {old}"),
         _ if new > old * 2 => {
             format!("value should not be greater than double the current value {old}")

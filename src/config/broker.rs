@@ -1,7 +1,9 @@
-//! What a broker's options mean together: the typed configuration of a node, what is refused when
-//! it starts, and what its topics, groups and listeners take from it.
+//! What a broker's options mean together: the typed configuration of a node, and what its
+//! topics, groups and listeners take from it. What it refuses is in [`super::start`].
 
 use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
 
 use super::Values;
 use super::broker_keys::{BROKER_KEYS, BrokerConfig};
@@ -18,6 +20,24 @@ use super::value::parse_list;
 pub(crate) struct Roles {
     pub(crate) broker: bool,
     pub(crate) controller: bool,
+}
+
+/// Options word for word. It keeps its secrets when printed.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub(crate) struct Given(pub(crate) Values);
+
+impl Deref for Given {
+    type Target = Values;
+
+    fn deref(&self) -> &Values {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// One member of `controller.quorum.voters`.
@@ -50,7 +70,7 @@ impl BrokerConfig {
     /// Reads options that are complete, such as a file's with what was set on the running node.
     pub(crate) fn from_values(given: Values) -> Result<Self, ConfigError> {
         let mut config = Self::read(&|name| given.get(name).map(|text| text.as_str().into()))?;
-        config.given = given;
+        config.given = Given(given);
         config.roles = roles(&config.process_roles)?;
         config.voters = voters(&config.controller_quorum_voters)?;
         config.endpoints = Endpoints::read(&config)?;
@@ -171,11 +191,7 @@ impl BrokerConfig {
     /// How many connections an address may have, by address, where that differs from the rest.
     pub(crate) fn connections_per_address(&self) -> Result<Vec<(String, i32)>, ConfigError> {
         let items = parse_list(&self.max_connections_per_ip_overrides);
-        items
-            .iter()
-            .filter(|item| !item.is_empty())
-            .map(|item| address_limit(item))
-            .collect()
+        items.iter().map(|item| address_limit(item)).collect()
     }
 
     /// Who may do everything (`super.users`, an option of Kafka's authorizer).
@@ -192,303 +208,6 @@ impl BrokerConfig {
     pub(crate) fn allow_everyone_if_no_acl_found(&self) -> bool {
         let given = self.given.get("allow.everyone.if.no.acl.found");
         given.is_some_and(|text| text.trim().eq_ignore_ascii_case("true"))
-    }
-
-    /// Conditions among several options, in the order and the words of Kafka's
-    /// `KafkaConfig.validateValues`.
-    fn check(&self) -> Result<(), ConfigError> {
-        if self.node_id != self.broker_id {
-            return Err(ConfigError::config(
-                "You must set `node.id` to the same value as `broker.id`.",
-            ));
-        }
-        self.check_log()?;
-        self.check_replication()?;
-        self.check_quorum()?;
-        self.check_addresses()?;
-        self.check_security()?;
-        self.check_connections()?;
-        self.check_groups()
-    }
-
-    fn check_log(&self) -> Result<(), ConfigError> {
-        require(
-            self.roll_ms() >= 1,
-            "log.roll.ms must be greater than or equal to 1",
-        )?;
-        require(
-            self.roll_jitter_ms() >= 0,
-            "log.roll.jitter.ms must be greater than or equal to 0",
-        )?;
-        require(
-            self.retention_ms() != 0,
-            "log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
-        )?;
-        require(
-            !self.data_dirs().is_empty(),
-            "At least one log directory must be defined via log.dirs or log.dir.",
-        )?;
-        // Kafka divides and so fails without threads; an idle cleaner needs no memory.
-        let threads = i64::from(self.log_cleaner_threads.max(1));
-        require(
-            self.log_cleaner_dedupe_buffer_size / threads > 1024 * 1024,
-            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
-        )
-    }
-
-    fn check_replication(&self) -> Result<(), ConfigError> {
-        let wait = self.replica_fetch_wait_max_ms;
-        require(
-            wait <= self.replica_socket_timeout_ms,
-            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to \
-             prevent unnecessary socket timeouts",
-        )?;
-        require(
-            i64::from(wait) <= self.replica_lag_time_max_ms,
-            "replica.fetch.wait.max.ms should always be less than or equal to \
-             replica.lag.time.max.ms to prevent frequent changes in ISR",
-        )
-    }
-
-    /// A node that is broker and controller at once may go without any word about a quorum: it is
-    /// its own. Kafka demands the words.
-    fn check_quorum(&self) -> Result<(), ConfigError> {
-        let no_quorum =
-            self.voters.is_empty() && self.controller_quorum_bootstrap_servers.is_empty();
-        let alone = self.roles.broker && self.roles.controller;
-        if no_quorum && !alone {
-            return Err(ConfigError::config(
-                "If using process.roles, either controller.quorum.bootstrap.servers must contain \
-                 the set of bootstrap controllers or controller.quorum.voters must contain a \
-                 parseable set of controllers.",
-            ));
-        }
-        let votes = self.voters.iter().any(|voter| voter.id == self.node_id);
-        match (self.roles.controller, votes) {
-            (true, false) if !self.voters.is_empty() => Err(ConfigError::requirement(format!(
-                "If process.roles contains the 'controller' role, the node id {} must be included \
-                 in the set of voters controller.quorum.voters={}",
-                self.node_id,
-                self.print_voters()
-            ))),
-            (false, true) => Err(ConfigError::requirement(format!(
-                "If process.roles contains just the 'broker' role, the node id {} must not be \
-                 included in the set of voters controller.quorum.voters={}",
-                self.node_id,
-                self.print_voters()
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    fn print_voters(&self) -> String {
-        let ids: Vec<String> = self
-            .voters
-            .iter()
-            .map(|voter| voter.id.to_string())
-            .collect();
-        format!("Set({})", ids.join(", "))
-    }
-
-    fn check_addresses(&self) -> Result<(), ConfigError> {
-        match self.roles {
-            Roles {
-                controller: true,
-                broker,
-            } => self.check_controller_listeners(broker)?,
-            Roles {
-                controller: false, ..
-            } => self.check_remote_controllers()?,
-        }
-        if self.roles.broker {
-            self.check_advertised()?;
-        }
-        require(
-            !self
-                .endpoints
-                .advertised
-                .iter()
-                .any(|endpoint| endpoint.host == "0.0.0.0"),
-            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable \
-             IP address.",
-        )
-    }
-
-    fn check_controller_listeners(&self, broker: bool) -> Result<(), ConfigError> {
-        let endpoints = &self.endpoints;
-        if broker && endpoints.controller_names.is_empty() && self.voters.len() <= 1 {
-            return Ok(());
-        }
-        require(
-            broker || endpoints.listeners.is_empty(),
-            "The listeners config must only contain KRaft controller listeners from \
-             controller.listener.names when process.roles=controller",
-        )?;
-        require(
-            !endpoints.controllers.is_empty(),
-            "controller.listener.names must contain at least one value appearing in the \
-             'listeners' configuration when running the KRaft controller role",
-        )?;
-        let listens = |name: &String| endpoints.controllers.iter().any(|c| c.listener == *name);
-        require(
-            endpoints.controller_names.iter().all(listens),
-            "controller.listener.names must only contain values appearing in the 'listeners' \
-             configuration when running the KRaft controller role",
-        )
-    }
-
-    fn check_remote_controllers(&self) -> Result<(), ConfigError> {
-        let endpoints = &self.endpoints;
-        require(
-            !endpoints.controller_names.is_empty(),
-            "controller.listener.names must contain at least one value when running KRaft with \
-             just the broker role",
-        )?;
-        require(
-            endpoints.controllers.is_empty(),
-            "controller.listener.names must not contain a value appearing in the 'listeners' \
-             configuration when running KRaft with just the broker role",
-        )?;
-        match endpoints
-            .controller_names
-            .iter()
-            .find(|name| endpoints.protocol(name).is_none())
-        {
-            Some(name) => Err(ConfigError::config(format!(
-                "Controller listener with name {name} defined in controller.listener.names not \
-                 found in listener.security.protocol.map  (an explicit security mapping for each \
-                 controller listener is required if listener.security.protocol.map is non-empty, \
-                 or if there are security protocols other than PLAINTEXT in use)"
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    fn check_advertised(&self) -> Result<(), ConfigError> {
-        let endpoints = &self.endpoints;
-        let advertised: Vec<&str> = endpoints
-            .advertised
-            .iter()
-            .map(|one| one.listener.as_str())
-            .collect();
-        let listening: Vec<&str> = endpoints
-            .listeners
-            .iter()
-            .chain(&endpoints.controllers)
-            .map(|one| one.listener.as_str())
-            .collect();
-        require(
-            !advertised.is_empty(),
-            "There must be at least one broker advertised listener. Perhaps all listeners appear \
-             in controller.listener.names?",
-        )?;
-        require(
-            advertised.contains(&endpoints.inter_broker.as_str()),
-            &format!(
-                "inter.broker.listener.name must be a listener name defined in \
-                 advertised.listeners. The valid options based on currently configured listeners \
-                 are {}",
-                advertised.join(",")
-            ),
-        )?;
-        require(
-            advertised.iter().all(|name| listening.contains(name)),
-            &format!(
-                "advertised.listeners listener names must be equal to or a subset of the ones \
-                 defined in listeners. Found {}. The valid options based on the current \
-                 configuration are {}",
-                advertised.join(","),
-                listening.join(",")
-            ),
-        )
-    }
-
-    fn check_security(&self) -> Result<(), ConfigError> {
-        let protocol = self.endpoints.protocol(&self.endpoints.inter_broker);
-        if !protocol.is_some_and(super::SecurityProtocol::sasl) {
-            return Ok(());
-        }
-        let seen = self.on_listener(&self.endpoints.inter_broker, None)?;
-        require(
-            seen.sasl_enabled_mechanisms
-                .contains(&self.sasl_mechanism_inter_broker_protocol),
-            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms \
-             when SASL is used for inter-broker communication",
-        )
-    }
-
-    fn check_connections(&self) -> Result<(), ConfigError> {
-        require(
-            self.queued_max_request_bytes <= 0
-                || self.queued_max_request_bytes >= i64::from(self.socket_request_max_bytes),
-            "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
-        )?;
-        let limits = self.connections_per_address()?;
-        require(
-            self.max_connections_per_ip != 0 || !limits.is_empty(),
-            "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides \
-             property is set.",
-        )?;
-        let delay = i64::from(self.connection_failed_authentication_delay_ms);
-        require(
-            self.connections_max_idle_ms < 0 || delay < self.connections_max_idle_ms,
-            &format!(
-                "connection.failed.authentication.delay.ms={delay} should always be less than \
-                 connections.max.idle.ms={} to prevent failed authentication responses from \
-                 timing out",
-                self.connections_max_idle_ms
-            ),
-        )
-    }
-
-    fn check_groups(&self) -> Result<(), ConfigError> {
-        if !self.serves_protocol("classic") {
-            return Err(ConfigError::config(
-                "Disabling the 'classic' protocol is not supported.",
-            ));
-        }
-        for kind in ["consumer", "share", "streams"] {
-            let name = |rest: &str| format!("group.{kind}.{rest}");
-            let number = |name: &str| self.print(name).and_then(|text| text.parse::<i64>().ok());
-            for span in ["heartbeat.interval.ms", "session.timeout.ms"] {
-                let (least, own) = (name(&format!("min.{span}")), name(span));
-                let most = name(&format!("max.{span}"));
-                order(number(&most), number(&least), &most, &least)?;
-                order(number(&own), number(&least), &own, &least)?;
-                if number(&own) > number(&most) {
-                    return Err(ConfigError::requirement(format!(
-                        "{own} must be less than or equal to {most}"
-                    )));
-                }
-            }
-            let (heartbeat, session) = (name("heartbeat.interval.ms"), name("session.timeout.ms"));
-            require(
-                number(&heartbeat) < number(&session),
-                &format!("{heartbeat} must be less than {session}"),
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// The greater must not be less than the least.
-fn order(
-    greater: Option<i64>,
-    least: Option<i64>,
-    greater_name: &str,
-    least_name: &str,
-) -> Result<(), ConfigError> {
-    require(
-        greater >= least,
-        &format!("{greater_name} must be greater than or equal to {least_name}"),
-    )
-}
-
-fn require(holds: bool, message: &str) -> Result<(), ConfigError> {
-    if holds {
-        Ok(())
-    } else {
-        Err(ConfigError::requirement(message))
     }
 }
 
@@ -525,8 +244,8 @@ fn roles(names: &[String]) -> Result<Roles, ConfigError> {
         };
         if std::mem::replace(role, true) {
             return Err(ConfigError::config(format!(
-                "Duplicate role names found in `process.roles`: {}",
-                names.join(",")
+                "Duplicate role names found in `process.roles`: ArrayBuffer({})",
+                names.join(", ")
             )));
         }
     }
@@ -539,29 +258,27 @@ fn roles(names: &[String]) -> Result<Roles, ConfigError> {
 }
 
 fn voters(items: &[String]) -> Result<Vec<Voter>, ConfigError> {
-    items
-        .iter()
-        .filter(|item| !item.is_empty())
-        .map(|item| voter(item))
-        .collect()
+    items.iter().map(|item| voter(item)).collect()
 }
 
 fn voter(item: &str) -> Result<Voter, ConfigError> {
-    let refuse = |what: &str| {
+    let form = "Each entry should be in the form `{id}@{host}:{port}`.";
+    let (id, address) = item.split_once('@').ok_or_else(|| {
+        let option = "Invalid configuration value for controller.quorum.voters.";
+        ConfigError::config(format!("{option} {form}"))
+    })?;
+    let id = id.trim().parse().map_err(|_| {
+        ConfigError::config(format!("Failed to parse voter ID as an integer from {id}"))
+    })?;
+    let (host, port) = host_and_port(address).ok_or_else(|| {
         ConfigError::config(format!(
-            "Failed to parse {what} from {item} in controller.quorum.voters"
+            "Failed to parse host name from entry {item} for the configuration \
+             controller.quorum.voters. {form}"
         ))
-    };
-    let (id, address) = item.split_once('@').ok_or_else(|| refuse("voter ID"))?;
-    let id = id.trim().parse().map_err(|_| refuse("voter ID"))?;
-    let (host, port) = address
-        .rsplit_once(':')
-        .ok_or_else(|| refuse("host name"))?;
-    let port = port.parse().map_err(|_| refuse("host port"))?;
-    let host = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'))
-        .unwrap_or(host);
+    })?;
+    let port = port
+        .parse()
+        .map_err(|_| ConfigError::config(format!("port out of range:{port}")))?;
     Ok(Voter {
         id,
         host: host.to_owned(),
@@ -569,24 +286,46 @@ fn voter(item: &str) -> Result<Voter, ConfigError> {
     })
 }
 
+/// Splits `host:port`, where the port is a number and an IPv6 host stands in brackets or not.
+pub(super) fn host_and_port(address: &str) -> Option<(&str, &str)> {
+    let (host, port) = address.rsplit_once(':')?;
+    if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    Some((bare.unwrap_or(host), port))
+}
+
 fn address_limit(item: &str) -> Result<(String, i32), ConfigError> {
     let (address, limit) = item.rsplit_once(':').ok_or_else(|| {
         ConfigError::config(format!(
-            "Error parsing configuration property 'max.connections.per.ip.overrides': {item}"
+            "Error parsing configuration property 'max.connections.per.ip.overrides': begin 0, \
+             end -1, length {}",
+            item.len()
         ))
     })?;
     let (address, limit) = (address.trim(), limit.trim());
     let limit = limit
         .parse()
         .map_err(|_| ConfigError::config(format!("For input string: \"{limit}\"")))?;
+    if !address
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-%._:".contains(c))
+    {
+        return Err(ConfigError::config(format!(
+            "max.connections.per.ip.overrides contains invalid addresses : {address}"
+        )));
+    }
     Ok((address.to_owned(), limit))
 }
 
 fn warnings(given: &Values) -> Warnings {
     let mut warnings = Warnings::default();
-    for name in given.keys() {
+    for (name, text) in given {
         match option(name) {
-            Some(key) if key.has_effect() => {}
+            Some(key) if key.has_effect() || key.default_text() == Some(text) => {}
             Some(_) => warnings.without_effect.push(name.clone()),
             None if understood_elsewhere(name) => {}
             None => warnings.unknown.push(name.clone()),

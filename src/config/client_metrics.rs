@@ -18,11 +18,12 @@ config_keys! {
     /// One subscription to the metrics of clients.
     ClientMetricsConfig in ClientMetrics, table CLIENT_METRICS_KEYS;
 
-    /// interval.ms
+    /// How often clients push the metrics that were asked for.
     "interval.ms" interval_ms: i32 = "300000", Between(100, 3_600_000), Dynamic;
-    /// match
+    /// Which clients are meant: pairs of a property and a pattern that must all fit; empty means
+    /// every client.
     "match" match_: Vec<String> = "", ClientMatch, Dynamic;
-    /// metrics
+    /// The beginnings of the names that are asked for; `*` for all, empty for none.
     "metrics" metrics: Vec<String> = "", Any, Dynamic;
 }
 
@@ -53,4 +54,89 @@ pub(crate) fn parse_match(
         }
     };
     items.iter().map(condition).collect()
+}
+
+/// Whether a regular expression can be one: brackets close, nothing repeats without a subject.
+/// Whoever compiles patterns knows better; this is for those who only store them.
+pub(crate) fn plausible_pattern(pattern: &str) -> bool {
+    let mut groups = 0_u32;
+    let mut rest = pattern.chars();
+    let mut subject = false;
+    while let Some(c) = rest.next() {
+        let follows = match c {
+            '\\' => rest.next().is_some(),
+            '[' => skip_class(&mut rest),
+            '(' => {
+                groups += 1;
+                subject = false;
+                if let Some(special) = rest.as_str().strip_prefix('?') {
+                    rest = special.chars();
+                }
+                continue;
+            }
+            ')' if groups == 0 => false,
+            ')' => {
+                groups -= 1;
+                true
+            }
+            '{' => subject && skip_count(&mut rest),
+            '*' | '+' | '?' => subject,
+            '|' | '^' => {
+                subject = false;
+                continue;
+            }
+            _ => true,
+        };
+        if !follows {
+            return false;
+        }
+        subject = true;
+    }
+    groups == 0
+}
+
+/// Skips to the end of a class; a bracket right at its beginning belongs to it.
+fn skip_class(rest: &mut std::str::Chars<'_>) -> bool {
+    let mut first = true;
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => {
+                rest.next();
+            }
+            '^' if first => continue,
+            ']' if !first => return true,
+            '[' if !skip_class(rest) => return false,
+            _ => {}
+        }
+        first = false;
+    }
+    false
+}
+
+/// Skips `{3}`, `{3,}` or `{3,5}`.
+fn skip_count(rest: &mut std::str::Chars<'_>) -> bool {
+    let Some((count, after)) = rest.as_str().split_once('}') else {
+        return false;
+    };
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let (least, most) = count.split_once(',').unwrap_or((count, ""));
+    *rest = after.chars();
+    number(least) && (most.is_empty() || number(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_that_no_one_can_compile_are_told_apart() {
+        for good in [
+            "a.*", "(?<n>a)", "[a-]b", "[]a]", "a{1,2}", r"\(", "", "a|b", "[^]]", "^a$",
+        ] {
+            assert!(plausible_pattern(good), "{good}");
+        }
+        for bad in ["[", "a(", "a)", "*a", r"a\", "a{1", "(*)", "a{x}"] {
+            assert!(!plausible_pattern(bad), "{bad}");
+        }
+    }
 }

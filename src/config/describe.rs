@@ -3,7 +3,7 @@
 //! CreateTopics tells of a new topic follows the slightly different ones of `KafkaConfigSchema`.
 
 use super::Values;
-use super::broker::{self, base_name};
+use super::broker::{self, Given, base_name};
 use super::broker_keys::{BROKER_KEYS, BrokerConfig};
 use super::client_metrics::CLIENT_METRICS_KEYS;
 use super::error::ConfigError;
@@ -60,19 +60,19 @@ pub(crate) struct Alternative {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Layers {
     /// The file the broker started with, as [`BrokerConfig::from_properties`] completed it.
-    pub(crate) file: Values,
+    pub(crate) file: Given,
     /// Set while running, for all brokers.
-    pub(crate) cluster: Values,
+    pub(crate) cluster: Given,
     /// Set while running, for this broker.
-    pub(crate) node: Values,
+    pub(crate) node: Given,
 }
 
 impl Layers {
     /// All layers in one. A nearer option puts away the farther ones that mean the same in
     /// another unit, so that precedence among layers goes before precedence among units.
     pub(crate) fn merged(&self) -> Values {
-        let mut merged = self.file.clone();
-        for (name, value) in self.cluster.iter().chain(&self.node) {
+        let mut merged = self.file.0.clone();
+        for (name, value) in self.cluster.iter().chain(self.node.iter()) {
             for synonym in units_of(name) {
                 merged.remove(*synonym);
             }
@@ -94,12 +94,12 @@ impl Layers {
         unreadable.extend(more);
         let layers = Self {
             file: self.file.clone(),
-            cluster,
-            node,
+            cluster: Given(cluster),
+            node: Given(node),
         };
         let config = layers
             .config()
-            .or_else(|_| BrokerConfig::from_values(self.file.clone()))?;
+            .or_else(|_| BrokerConfig::from_values(self.file.0.clone()))?;
         Ok((config, unreadable))
     }
 
@@ -309,11 +309,10 @@ pub(crate) fn created_topic(own: &Values, layers: &Layers) -> Vec<Entry> {
             ..entry(key, key.name, value, false, Vec::new())
         }
     };
-    TOPIC_KEYS
-        .iter()
-        .filter(|key| !key.internal())
-        .map(one)
-        .collect()
+    let public = TOPIC_KEYS.iter().filter(|key| !key.internal());
+    let mut entries: Vec<Entry> = public.map(one).collect();
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    entries
 }
 
 fn created_value(key: &Key, own: &Values, layers: &Layers) -> (Option<String>, Source) {

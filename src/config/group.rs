@@ -9,33 +9,37 @@ config_keys! {
     /// Everything a group obeys, its own settings over the broker's.
     GroupConfig in Group, table GROUP_KEYS;
 
-    /// consumer.heartbeat.interval.ms
-    "consumer.heartbeat.interval.ms" consumer_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
+    /// How often a member of the consumer group is told to report.
+    "consumer.heartbeat.interval.ms"
+        consumer_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.consumer.heartbeat.interval.ms"];
-    /// consumer.session.timeout.ms
+    /// After how long without a report a member leaves the consumer group.
     "consumer.session.timeout.ms" consumer_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
         from ["group.consumer.session.timeout.ms"];
-    /// share.auto.offset.reset
+    /// Where a share group begins in a partition: `latest`, `earliest`, or `by_duration:` and how
+    /// far back.
     "share.auto.offset.reset" share_auto_offset_reset: String = "latest", OffsetReset, Dynamic;
-    /// share.heartbeat.interval.ms
+    /// How often a member of the share group is told to report.
     "share.heartbeat.interval.ms" share_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.share.heartbeat.interval.ms"];
-    /// share.isolation.level
-    "share.isolation.level" share_isolation_level: String =
-        "read_uncommitted", OneOf(&["read_committed", "read_uncommitted"]), Dynamic;
-    /// share.record.lock.duration.ms
-    "share.record.lock.duration.ms" share_record_lock_duration_ms: i32 = "30000", AtLeast(1000), Dynamic
+    /// Whether the share group sees records of open and aborted transactions.
+    "share.isolation.level"
+        share_isolation_level: String =
+            "read_uncommitted", OneOf(&["read_committed", "read_uncommitted"]), Dynamic;
+    /// How long a member holds a record before others may have it.
+    "share.record.lock.duration.ms"
+        share_record_lock_duration_ms: i32 = "30000", AtLeast(1000), Dynamic
         from ["group.share.record.lock.duration.ms"];
-    /// share.session.timeout.ms
+    /// After how long without a report a member leaves the share group.
     "share.session.timeout.ms" share_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
         from ["group.share.session.timeout.ms"];
-    /// streams.heartbeat.interval.ms
+    /// How often a member of the streams group is told to report.
     "streams.heartbeat.interval.ms" streams_heartbeat_interval_ms: i32 = "5000", AtLeast(1), Dynamic
         from ["group.streams.heartbeat.interval.ms"];
-    /// streams.num.standby.replicas
+    /// How many standby copies each task of the streams group has.
     "streams.num.standby.replicas" streams_num_standby_replicas: i32 = "0", AtLeast(0), Dynamic
         from ["group.streams.num.standby.replicas"];
-    /// streams.session.timeout.ms
+    /// After how long without a report a member leaves the streams group.
     "streams.session.timeout.ms" streams_session_timeout_ms: i32 = "45000", AtLeast(1), Dynamic
         from ["group.streams.session.timeout.ms"];
 }
@@ -71,17 +75,25 @@ impl GroupConfig {
 
     /// The broker's bounds, then the order of heartbeat and session in each protocol.
     pub(crate) fn check(&self, broker: &BrokerConfig) -> Result<(), ConfigError> {
-        for (name, value, least, most) in self.bounded(broker) {
-            if least.is_some_and(|(_, least)| value < least) {
-                let bound = least.map_or("", |(bound, _)| bound);
+        for name in BOUNDED {
+            let (kind, rest) = name
+                .split_once('.')
+                .expect("an option begins with its protocol");
+            let (least, most) = (
+                format!("group.{kind}.min.{rest}"),
+                format!("group.{kind}.max.{rest}"),
+            );
+            // Standby replicas have no least number; the option's name drops `num.` in the most.
+            let most = most.replace(".max.num.", ".max.");
+            let value = number(self.print(name));
+            if number(broker.print(&least)).is_some_and(|least| value < Some(least)) {
                 return Err(ConfigError::config(format!(
-                    "{name} must be greater than or equal to {bound}"
+                    "{name} must be greater than or equal to {least}"
                 )));
             }
-            if value > most.1 {
+            if value > number(broker.print(&most)) {
                 return Err(ConfigError::config(format!(
-                    "{name} must be less than or equal to {}",
-                    most.0
+                    "{name} must be less than or equal to {most}"
                 )));
             }
         }
@@ -114,107 +126,55 @@ impl GroupConfig {
         }
         Ok(())
     }
-
-    /// Each bounded option with the broker's bounds, in the order Kafka checks them.
-    fn bounded(&self, broker: &BrokerConfig) -> [Bounded; 8] {
-        [
-            (
-                "consumer.heartbeat.interval.ms",
-                self.consumer_heartbeat_interval_ms,
-                Some((
-                    "group.consumer.min.heartbeat.interval.ms",
-                    broker.group_consumer_min_heartbeat_interval_ms,
-                )),
-                (
-                    "group.consumer.max.heartbeat.interval.ms",
-                    broker.group_consumer_max_heartbeat_interval_ms,
-                ),
-            ),
-            (
-                "consumer.session.timeout.ms",
-                self.consumer_session_timeout_ms,
-                Some((
-                    "group.consumer.min.session.timeout.ms",
-                    broker.group_consumer_min_session_timeout_ms,
-                )),
-                (
-                    "group.consumer.max.session.timeout.ms",
-                    broker.group_consumer_max_session_timeout_ms,
-                ),
-            ),
-            (
-                "share.heartbeat.interval.ms",
-                self.share_heartbeat_interval_ms,
-                Some((
-                    "group.share.min.heartbeat.interval.ms",
-                    broker.group_share_min_heartbeat_interval_ms,
-                )),
-                (
-                    "group.share.max.heartbeat.interval.ms",
-                    broker.group_share_max_heartbeat_interval_ms,
-                ),
-            ),
-            (
-                "share.session.timeout.ms",
-                self.share_session_timeout_ms,
-                Some((
-                    "group.share.min.session.timeout.ms",
-                    broker.group_share_min_session_timeout_ms,
-                )),
-                (
-                    "group.share.max.session.timeout.ms",
-                    broker.group_share_max_session_timeout_ms,
-                ),
-            ),
-            (
-                "share.record.lock.duration.ms",
-                self.share_record_lock_duration_ms,
-                Some((
-                    "group.share.min.record.lock.duration.ms",
-                    broker.group_share_min_record_lock_duration_ms,
-                )),
-                (
-                    "group.share.max.record.lock.duration.ms",
-                    broker.group_share_max_record_lock_duration_ms,
-                ),
-            ),
-            (
-                "streams.heartbeat.interval.ms",
-                self.streams_heartbeat_interval_ms,
-                Some((
-                    "group.streams.min.heartbeat.interval.ms",
-                    broker.group_streams_min_heartbeat_interval_ms,
-                )),
-                (
-                    "group.streams.max.heartbeat.interval.ms",
-                    broker.group_streams_max_heartbeat_interval_ms,
-                ),
-            ),
-            (
-                "streams.session.timeout.ms",
-                self.streams_session_timeout_ms,
-                Some((
-                    "group.streams.min.session.timeout.ms",
-                    broker.group_streams_min_session_timeout_ms,
-                )),
-                (
-                    "group.streams.max.session.timeout.ms",
-                    broker.group_streams_max_session_timeout_ms,
-                ),
-            ),
-            (
-                "streams.num.standby.replicas",
-                self.streams_num_standby_replicas,
-                None,
-                (
-                    "group.streams.max.standby.replicas",
-                    broker.group_streams_max_standby_replicas,
-                ),
-            ),
-        ]
-    }
 }
 
-/// An option's name and value, its least and its greatest value with the options that say so.
-type Bounded = (&'static str, i32, Option<Bound>, Bound);
-type Bound = (&'static str, i32);
+fn number(text: Option<String>) -> Option<i64> {
+    text.and_then(|text| text.parse().ok())
+}
+
+/// The options that a broker bounds, in the order in which Kafka checks them.
+const BOUNDED: &[&str] = &[
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.num.standby.replicas",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Values;
+
+    fn group(name: &str, value: &str) -> GroupConfig {
+        let (broker, _) = BrokerConfig::from_properties(&[]).unwrap();
+        broker
+            .group(&Values::from([(name.to_owned(), value.to_owned())]))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_share_group_may_begin_at_an_age() {
+        let reset = |value| group("share.auto.offset.reset", value).offset_reset();
+        assert_eq!(reset("latest"), OffsetReset::Latest);
+        assert_eq!(reset("earliest"), OffsetReset::Earliest);
+        assert_eq!(reset("by_duration:PT1M"), OffsetReset::ByDuration(60_000));
+    }
+
+    #[test]
+    fn every_bounded_option_has_a_most_in_the_broker() {
+        let (broker, _) = BrokerConfig::from_properties(&[]).unwrap();
+        for name in BOUNDED {
+            let error = group(name, "2147483647").check(&broker).unwrap_err();
+            assert!(
+                error
+                    .message
+                    .starts_with(&format!("{name} must be less than")),
+                "{error}"
+            );
+        }
+    }
+}

@@ -209,8 +209,8 @@ macro_rules! config_keys {
 
         #[doc = concat!("The options of [`", stringify!($name), "`], one row each.")]
         pub(crate) static $table: &[$crate::config::key::Key] = {
-            #[allow(unused_imports)]
-            use $crate::config::key::{ConfigType, Default, Flag, Key, Mode, Scope, Synonym, Valid::*};
+            #[allow(unused_imports, reason = "not every table has every kind of row")]
+            use $crate::config::key::{Flag, Key, Mode, Scope, Synonym, Valid::*};
             &[ $( Key {
                 name: $key,
                 kind: <$type as $crate::config::value::Field>::TYPE,

@@ -2,6 +2,7 @@
 //! listener speaks.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use super::broker_keys::BrokerConfig;
 use super::error::ConfigError;
@@ -89,13 +90,13 @@ impl Endpoints {
     pub(crate) fn read(config: &BrokerConfig) -> Result<Self, ConfigError> {
         let controller_names = names(config.controller_listener_names.as_deref());
         let protocols = protocols(config, &controller_names)?;
-        let all = parse("listeners", &config.listeners, &protocols)?;
-        distinct(&all)?;
+        let all = parse(&config.listeners, &protocols)?;
+        check_ports(&config.listeners, &all)?;
         let is_controller = |endpoint: &Endpoint| controller_names.contains(&endpoint.listener);
         let (controllers, listeners): (Vec<_>, Vec<_>) =
             all.iter().cloned().partition(is_controller);
         let advertised = match &config.advertised_listeners {
-            Some(text) => parse("advertised.listeners", text, &protocols)?,
+            Some(text) => parse(text, &protocols)?,
             None => all,
         };
         let advertised = advertised
@@ -147,54 +148,61 @@ fn endpoint(item: &str) -> Result<Endpoint, ConfigError> {
 }
 
 fn parse(
-    option: &str,
     text: &str,
     protocols: &BTreeMap<String, SecurityProtocol>,
 ) -> Result<Vec<Endpoint>, ConfigError> {
     let wrap = |error: ConfigError| {
-        ConfigError::config(format!(
-            "Error creating broker listeners from '{text}': {error}"
-        ))
+        let why = format!("Error creating broker listeners from '{text}': {error}");
+        ConfigError::config(why)
     };
     let endpoints = parse_endpoints(text).map_err(wrap)?;
-    for one in &endpoints {
+    for (at, one) in endpoints.iter().enumerate() {
         if !protocols.contains_key(&one.listener) {
             let why = format!("No security protocol defined for listener {}", one.listener);
             return Err(wrap(ConfigError::config(why)));
         }
-    }
-    for (at, one) in endpoints.iter().enumerate() {
-        if endpoints
-            .iter()
-            .take(at)
-            .any(|earlier| earlier.listener == one.listener)
-        {
-            return Err(ConfigError::config(format!(
-                "Each listener must have a different name unless you have exactly one listener on \
-                 IPv4 and the other IPv6 on the same port, {option}: {text}"
+        let namesake = |earlier: &Endpoint| earlier.listener == one.listener;
+        if endpoints.iter().take(at).any(namesake) {
+            return Err(ConfigError::requirement(format!(
+                "Each listener must have a different name, listeners: {text}"
             )));
         }
     }
     Ok(endpoints)
 }
 
-/// Two listeners share a port only as one IPv4 and one IPv6 address.
-fn distinct(endpoints: &[Endpoint]) -> Result<(), ConfigError> {
-    let version = |host: &str| host.parse::<std::net::IpAddr>().map(|ip| ip.is_ipv6()).ok();
-    for (at, one) in endpoints.iter().enumerate() {
-        let Some(other) = endpoints
-            .iter()
-            .take(at)
-            .find(|other| other.port == one.port)
-        else {
+/// Two listeners share a port only as one IPv4 and one IPv6 address; the texts are those of
+/// `CoreUtils.listenerListToEndPoints`. Port 0 is any free port.
+fn check_ports(text: &str, endpoints: &[Endpoint]) -> Result<(), ConfigError> {
+    for one in endpoints.iter().filter(|one| one.port != 0) {
+        let sharing = endpoints.iter().filter(|other| other.port == one.port);
+        let (addresses, names): (Vec<_>, Vec<_>) = sharing
+            .map(|other| other.host.parse::<IpAddr>())
+            .partition(Result::is_ok);
+        if addresses.len() + names.len() < 2 {
             continue;
-        };
-        let pair = (version(&one.host), version(&other.host));
-        if one.port != 0 && !matches!(pair, (Some(a), Some(b)) if a != b) {
-            return Err(ConfigError::config(format!(
-                "Each listener must have a different port, listeners: {}",
-                print(endpoints)
-            )));
+        }
+        let port = one.port;
+        let pair = format!(
+            "If you have two listeners on the same port then one needs to be IPv4 and the other \
+             IPv6, listeners: {text}, port: {port}"
+        );
+        let differ = matches!(addresses.as_slice(), [Ok(a), Ok(b)] if a.is_ipv4() != b.is_ipv4());
+        match (addresses.len(), names.len()) {
+            (_, 2..) => {
+                return Err(ConfigError::requirement(format!(
+                    "Each listener must have a different port, listeners: {text}"
+                )));
+            }
+            (2, _) if !differ => return Err(ConfigError::requirement(pair)),
+            (2, 1) => return Err(ConfigError::config(pair)),
+            (0 | 2, _) => {}
+            _ => {
+                return Err(ConfigError::config(format!(
+                    "Each listener must have a different port unless exactly one listener has an \
+                     IPv4 address and the other IPv6 address, listeners: {text}, port: {port}"
+                )));
+            }
         }
     }
     Ok(())
@@ -234,7 +242,9 @@ fn protocols(
         }
         let (listener, protocol) = item.rsplit_once(':').ok_or_else(|| {
             ConfigError::config(format!(
-                "Error parsing configuration property 'listener.security.protocol.map': {item}"
+                "Error parsing configuration property 'listener.security.protocol.map': begin 0, \
+                 end -1, length {}",
+                item.len()
             ))
         })?;
         map.insert(
@@ -248,7 +258,8 @@ fn protocols(
     let guarded = |name: &str| {
         SecurityProtocol::from_name(name).is_some_and(|one| one != SecurityProtocol::Plaintext)
     };
-    let listening = parse_endpoints(&config.listeners)?;
+    // What cannot be read is refused by who reads it next, in the words for it.
+    let listening = parse_endpoints(&config.listeners).unwrap_or_default();
     if !controller_names
         .iter()
         .chain(listening.iter().map(|one| &one.listener))
@@ -263,7 +274,7 @@ fn protocols(
 fn known_protocol(name: &str) -> Result<SecurityProtocol, ConfigError> {
     SecurityProtocol::from_name(name).ok_or_else(|| {
         ConfigError::config(format!(
-            "No enum constant org.apache.kafka.common.security.auth.SecurityProtocol.{name}"
+            "Invalid security protocol `{name}` defined in listener.security.protocol.map"
         ))
     })
 }

@@ -5,7 +5,8 @@
 //! - [`value`]: texts to values and back, with Kafka's words for what is refused
 //! - [`properties`]: `server.properties`, the `KAFKA_*` variables, the default node
 //! - [`broker_keys`], [`topic`], [`group`], [`client_metrics`], [`quota`]: the options themselves
-//! - [`broker`]: what the broker's options mean together, and what is refused at the start
+//! - [`broker`]: what the broker's options mean together
+//! - [`start`]: what a node refuses to start with
 //! - [`listeners`]: addresses and their protocols
 //! - [`describe`]: what DescribeConfigs and CreateTopics answer
 //! - [`alter`]: what AlterConfigs and IncrementalAlterConfigs accept
@@ -15,10 +16,16 @@
 //! Everything here is a function of values: files, variables and time are the callers' business.
 
 pub(crate) mod alter;
+#[cfg(test)]
+mod alter_test;
 pub(crate) mod broker;
 pub(crate) mod broker_keys;
+#[cfg(test)]
+mod broker_test;
 pub(crate) mod client_metrics;
 pub(crate) mod describe;
+#[cfg(test)]
+mod describe_test;
 pub(crate) mod error;
 pub(crate) mod group;
 pub(crate) mod key;
@@ -27,6 +34,7 @@ pub(crate) mod markdown;
 pub(crate) mod order;
 pub(crate) mod properties;
 pub(crate) mod quota;
+mod start;
 #[cfg(test)]
 mod table_test;
 pub(crate) mod topic;
@@ -39,7 +47,7 @@ use std::collections::BTreeMap;
     reason = "the folder's face; callers take from it what they need"
 )]
 pub(crate) use self::{
-    broker::{Roles, Voter, Warnings},
+    broker::{Given, Roles, Voter, Warnings},
     broker_keys::BrokerConfig,
     client_metrics::ClientMetricsConfig,
     error::{ConfigError, ErrorKind},

@@ -1,9 +1,10 @@
-//! Where options come from: `server.properties` in the format of `java.util.Properties`, and the
-//! `KAFKA_*` variables of the official image.
+//! Where options come from: `server.properties` in the format of `java.util.Properties`, the
+//! `KAFKA_*` variables of the official image, its default node, and texts kept elsewhere.
 
 use std::fmt::Write;
 
 use super::Values;
+use super::value::parse_list;
 
 /// Reads the text of a properties file. A key that is given twice is listed twice.
 pub(crate) fn parse(text: &str) -> Vec<(String, String)> {
@@ -22,6 +23,61 @@ pub(crate) fn print(properties: &[(String, String)]) -> String {
 /// The properties by name; the last one wins.
 pub(crate) fn last_wins(properties: &[(String, String)]) -> Values {
     properties.iter().cloned().collect()
+}
+
+/// Where the text of a `${...}` is found (KIP-297, KIP-421, KIP-887).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Provider {
+    /// A variable of the environment.
+    Environment,
+    /// A property in a file.
+    File,
+    /// A file in a directory.
+    Directory,
+}
+
+/// The providers that `config.providers` names, each with its kind; those of unknown classes are
+/// left out, and what is asked of them stays as it is.
+pub(crate) fn providers(given: &Values) -> Vec<(String, Provider)> {
+    let names = parse_list(given.get("config.providers").map_or("", String::as_str));
+    let kind = |name: String| {
+        let class = given.get(&format!("config.providers.{name}.class"))?;
+        let provider = match class.trim().rsplit('.').next()? {
+            "EnvVarConfigProvider" => Provider::Environment,
+            "FileConfigProvider" => Provider::File,
+            "DirectoryConfigProvider" => Provider::Directory,
+            _ => return None,
+        };
+        Some((name, provider))
+    };
+    names.into_iter().filter_map(kind).collect()
+}
+
+/// Replaces every `${provider:path:key}` and `${provider:key}` by what `look_up` finds for the
+/// provider, the path and the key; what it does not find stays.
+pub(crate) fn resolve(text: &str, look_up: &dyn Fn(&str, &str, &str) -> Option<String>) -> String {
+    let mut resolved = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        resolved.push_str(before);
+        let found = after.split_once('}').and_then(|(inside, tail)| {
+            let (provider, place) = inside.split_once(':')?;
+            let (path, key) = place.split_once(':').unwrap_or(("", place));
+            Some((look_up(provider, path, key)?, tail))
+        });
+        match found {
+            Some((value, tail)) => {
+                resolved.push_str(&value);
+                rest = tail;
+            }
+            None => {
+                resolved.push_str("${");
+                rest = after;
+            }
+        }
+    }
+    resolved.push_str(rest);
+    resolved
 }
 
 /// Joins lines that end in an odd number of backslashes; drops comments and blank lines.
@@ -275,6 +331,33 @@ mod tests {
             pair("é", "😀"),
         ];
         assert_eq!(parse(&print(&all)), all);
+    }
+
+    #[test]
+    fn a_value_may_be_looked_up_elsewhere() {
+        let look_up = |provider: &str, path: &str, key: &str| match (provider, path, key) {
+            ("env", "", "ID") => Some("7".to_owned()),
+            ("file", "/etc/secrets", "pw") => Some("secret".to_owned()),
+            _ => None,
+        };
+        for (text, resolved) in [
+            ("${env:ID}", "7"),
+            ("a${env:ID}b${file:/etc/secrets:pw}", "a7bsecret"),
+            ("${env:UNSET} ${env:ID}", "${env:UNSET} 7"),
+            ("${vault:x:y}", "${vault:x:y}"),
+            ("$ {env:ID} ${env:ID", "$ {env:ID} ${env:ID"),
+        ] {
+            assert_eq!(resolve(text, &look_up), resolved);
+        }
+    }
+
+    #[test]
+    fn providers_are_known_by_their_class() {
+        let given = last_wins(&parse(
+            "config.providers=e, x\nconfig.providers.x.class=com.acme.Vault\n\
+             config.providers.e.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        ));
+        assert_eq!(providers(&given), [("e".to_owned(), Provider::Environment)]);
     }
 
     #[test]

@@ -96,3 +96,15 @@ fn every_synonym_is_an_option_of_the_broker() {
         );
     }
 }
+#[test]
+fn every_option_is_explained_in_a_sentence_of_its_own() {
+    let keys: Vec<&Key> = tables().iter().flat_map(|(_, table)| *table).collect();
+    for key in &keys {
+        assert!(
+            key.doc.len() > 20 && key.doc.ends_with('.'),
+            "{}: {}",
+            key.name,
+            key.doc
+        );
+    }
+}

@@ -2,7 +2,6 @@
 
 use super::error::ConfigError;
 use super::key::config_keys;
-use super::value::parse_list;
 
 /// What `cleanup.policy` may name.
 pub(crate) const CLEANUP_POLICIES: &[&str] = &["compact", "delete"];
@@ -16,100 +15,111 @@ config_keys! {
     /// Everything a topic obeys, its own settings over the broker's over the defaults.
     TopicConfig in Topic, table TOPIC_KEYS;
 
-    /// cleanup.policy
+    /// What becomes of old records: `delete` by age and size, `compact` by key, or both.
     "cleanup.policy" cleanup_policy: Vec<String> = "delete", OneOf(CLEANUP_POLICIES), Dynamic
         from ["log.cleanup.policy"];
-    /// compression.gzip.level
-    "compression.gzip.level" compression_gzip_level: i32 = "-1", BetweenOr(1, 9, -1), Dynamic
-        from ["compression.gzip.level"];
-    /// compression.lz4.level
-    "compression.lz4.level" compression_lz4_level: i32 = "9", Between(1, 17), Dynamic
-        from ["compression.lz4.level"];
-    /// compression.type
+    /// How batches are compressed on disk: in one way for all, or as the `producer` sent them.
     "compression.type" compression_type: String = "producer", OneOf(COMPRESSION_TYPES), Dynamic
         from ["compression.type"];
-    /// compression.zstd.level
+    /// How hard gzip tries, where the broker compresses; -1 for its own default.
+    "compression.gzip.level" compression_gzip_level: i32 = "-1", BetweenOr(1, 9, -1), Dynamic
+        from ["compression.gzip.level"];
+    /// How hard lz4 tries, where the broker compresses.
+    "compression.lz4.level" compression_lz4_level: i32 = "9", Between(1, 17), Dynamic
+        from ["compression.lz4.level"];
+    /// How hard zstd tries, where the broker compresses.
     "compression.zstd.level" compression_zstd_level: i32 = "3", Between(-131_072, 22), Dynamic
         from ["compression.zstd.level"];
-    /// delete.retention.ms
+    /// How long deletions stay readable in a compacted log.
     "delete.retention.ms" delete_retention_ms: i64 = "86400000", AtLeast(0), Dynamic
         from ["log.cleaner.delete.retention.ms"];
-    /// file.delete.delay.ms
+    /// How long a dropped segment's files stay under another name before they are removed.
     "file.delete.delay.ms" file_delete_delay_ms: i64 = "60000", AtLeast(0), Dynamic
         from ["log.segment.delete.delay.ms"];
-    /// flush.messages
+    /// After how many records a log is forced to the disk.
     "flush.messages" flush_messages: i64 = "9223372036854775807", AtLeast(1), Dynamic
         from ["log.flush.interval.messages"];
-    /// flush.ms
+    /// How long a record may wait to be forced to the disk.
     "flush.ms" flush_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
         from ["log.flush.interval.ms", "log.flush.scheduler.interval.ms"];
-    /// follower.replication.throttled.replicas
-    "follower.replication.throttled.replicas" follower_replication_throttled_replicas: Vec<String> =
-        "", ThrottledReplicas, Dynamic;
-    /// index.interval.bytes
+    /// The replicas whose copying is slowed on the followers' side, each as `partition:broker`, or
+    /// `*`.
+    "follower.replication.throttled.replicas"
+        follower_replication_throttled_replicas: Vec<String> = "", ThrottledReplicas, Dynamic;
+    /// How many bytes of records go between two entries of an index.
     "index.interval.bytes" index_interval_bytes: i32 = "4096", AtLeast(0), Dynamic
         from ["log.index.interval.bytes"];
-    /// internal.segment.bytes
+    /// The size of segments, for tests that need smaller ones than `segment.bytes` allows.
     "internal.segment.bytes" internal_segment_bytes: Option<i32> = Null, Any, Dynamic, Internal;
-    /// leader.replication.throttled.replicas
-    "leader.replication.throttled.replicas" leader_replication_throttled_replicas: Vec<String> =
-        "", ThrottledReplicas, Dynamic;
-    /// local.retention.bytes
+    /// The replicas whose copying is slowed on the leaders' side, each as `partition:broker`, or
+    /// `*`.
+    "leader.replication.throttled.replicas"
+        leader_replication_throttled_replicas: Vec<String> = "", ThrottledReplicas, Dynamic;
+    /// The size of what would stay on local disks of a tiered log; -2 for all that is kept.
     "local.retention.bytes" local_retention_bytes: i64 = "-2", AtLeast(-2), Dynamic
-        from ["log.local.retention.bytes"];
-    /// local.retention.ms
+        from ["log.local.retention.bytes"], Inert;
+    /// The age of what would stay on local disks of a tiered log; -2 for all that is kept.
     "local.retention.ms" local_retention_ms: i64 = "-2", AtLeast(-2), Dynamic
-        from ["log.local.retention.ms"];
-    /// max.compaction.lag.ms
+        from ["log.local.retention.ms"], Inert;
+    /// The age at which a record must be compacted, worthwhile or not.
     "max.compaction.lag.ms" max_compaction_lag_ms: i64 = "9223372036854775807", AtLeast(1), Dynamic
         from ["log.cleaner.max.compaction.lag.ms"];
-    /// max.message.bytes
+    /// The largest batch that is taken, as it arrives.
     "max.message.bytes" max_message_bytes: i32 = "1048588", AtLeast(0), Dynamic
         from ["message.max.bytes"];
-    /// message.timestamp.after.max.ms
-    "message.timestamp.after.max.ms" message_timestamp_after_max_ms: i64 = "3600000", AtLeast(0), Dynamic
+    /// How far in the future a producer's timestamp may lie.
+    "message.timestamp.after.max.ms"
+        message_timestamp_after_max_ms: i64 = "3600000", AtLeast(0), Dynamic
         from ["log.message.timestamp.after.max.ms"];
-    /// message.timestamp.before.max.ms
-    "message.timestamp.before.max.ms" message_timestamp_before_max_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
+    /// How far in the past a producer's timestamp may lie.
+    "message.timestamp.before.max.ms"
+        message_timestamp_before_max_ms: i64 = "9223372036854775807", AtLeast(0), Dynamic
         from ["log.message.timestamp.before.max.ms"];
-    /// message.timestamp.type
-    "message.timestamp.type" message_timestamp_type: String = "CreateTime", OneOf(TIMESTAMP_TYPES), Dynamic
+    /// Whose clock dates records: the producer's, or the broker's when it appends.
+    "message.timestamp.type"
+        message_timestamp_type: String = "CreateTime", OneOf(TIMESTAMP_TYPES), Dynamic
         from ["log.message.timestamp.type"];
-    /// min.cleanable.dirty.ratio
-    "min.cleanable.dirty.ratio" min_cleanable_dirty_ratio: f64 = "0.5", BetweenReal(0.0, 1.0), Dynamic
+    /// The share of a log that must be uncompacted to make compacting worthwhile.
+    "min.cleanable.dirty.ratio"
+        min_cleanable_dirty_ratio: f64 = "0.5", BetweenReal(0.0, 1.0), Dynamic
         from ["log.cleaner.min.cleanable.ratio"];
-    /// min.compaction.lag.ms
+    /// The age that a record must reach to be compacted.
     "min.compaction.lag.ms" min_compaction_lag_ms: i64 = "0", AtLeast(0), Dynamic
         from ["log.cleaner.min.compaction.lag.ms"];
-    /// min.insync.replicas
+    /// How many replicas must have a record before a producer that asked for all is told so.
     "min.insync.replicas" min_insync_replicas: i32 = "1", AtLeast(1), Dynamic
         from ["min.insync.replicas"];
-    /// preallocate
+    /// Whether a new segment takes its full size on the disk at once.
     "preallocate" preallocate: bool = "false", Any, Dynamic from ["log.preallocate"];
-    /// remote.log.copy.disable
-    "remote.log.copy.disable" remote_log_copy_disable: bool = "false", Any, Dynamic;
-    /// remote.log.delete.on.disable
-    "remote.log.delete.on.disable" remote_log_delete_on_disable: bool = "false", Any, Dynamic;
-    /// remote.storage.enable
-    "remote.storage.enable" remote_storage_enable: bool = "false", Any, Dynamic;
-    /// retention.bytes
+    /// Whether a tiered topic would stop to copy segments elsewhere.
+    "remote.log.copy.disable" remote_log_copy_disable: bool = "false", Any, Dynamic, Inert;
+    /// Whether what is stored elsewhere would go when tiering ends.
+    "remote.log.delete.on.disable"
+        remote_log_delete_on_disable: bool = "false", Any, Dynamic, Inert;
+    /// Whether the topic would be tiered; no broker here is.
+    "remote.storage.enable" remote_storage_enable: bool = "false", Any, Dynamic, Inert;
+    /// The size above which a partition loses its oldest segments; -1 for no limit.
     "retention.bytes" retention_bytes: i64 = "-1", Any, Dynamic from ["log.retention.bytes"];
-    /// retention.ms
+    /// How long records are kept where old ones are deleted; -1 for ever.
     "retention.ms" retention_ms: i64 = "604800000", AtLeast(-1), Dynamic
-        from ["log.retention.ms", "log.retention.minutes" * 60_000, "log.retention.hours" * 3_600_000];
-    /// segment.bytes
+        from [
+            "log.retention.ms",
+            "log.retention.minutes" * 60_000,
+            "log.retention.hours" * 3_600_000
+        ];
+    /// The size at which a log goes on in a new segment.
     "segment.bytes" segment_bytes: i32 = "1073741824", AtLeast(1_048_576), Dynamic
         from ["log.segment.bytes"];
-    /// segment.index.bytes
+    /// The size at which an index is full and its segment ends.
     "segment.index.bytes" segment_index_bytes: i32 = "10485760", AtLeast(4), Dynamic
         from ["log.index.size.max.bytes"];
-    /// segment.jitter.ms
+    /// How much earlier than `segment.ms`, by chance, so that not all logs roll at once.
     "segment.jitter.ms" segment_jitter_ms: i64 = "0", AtLeast(0), Dynamic
         from ["log.roll.jitter.ms", "log.roll.jitter.hours" * 3_600_000];
-    /// segment.ms
+    /// The age at which a log goes on in a new segment.
     "segment.ms" segment_ms: i64 = "604800000", AtLeast(1), Dynamic
         from ["log.roll.ms", "log.roll.hours" * 3_600_000];
-    /// unclean.leader.election.enable
+    /// Whether a replica that lags may lead when no other is left, at the price of lost records.
     "unclean.leader.election.enable" unclean_leader_election_enable: bool = "false", Any, Dynamic
         from ["unclean.leader.election.enable"];
 }
@@ -193,7 +203,8 @@ impl TopicConfig {
     pub(crate) fn check(&self, tiering: bool, was_remote: bool) -> Result<(), ConfigError> {
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms {
             return Err(ConfigError::config(format!(
-                "conflict topic config setting min.compaction.lag.ms ({}) > max.compaction.lag.ms ({})",
+                "conflict topic config setting min.compaction.lag.ms ({}) > \
+                 max.compaction.lag.ms ({})",
                 self.min_compaction_lag_ms, self.max_compaction_lag_ms
             )));
         }
@@ -284,7 +295,88 @@ pub(crate) fn throttled_partitions(list: &[String], broker: i32) -> Option<Vec<i
     Some(list.iter().filter_map(here).collect())
 }
 
-/// The list that a `*.throttled.replicas` text spells.
-pub(crate) fn throttled_list(text: &str) -> Vec<String> {
-    parse_list(text)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::BrokerConfig;
+
+    fn tiered(more: &[(&str, &str)]) -> TopicConfig {
+        let (broker, _) = BrokerConfig::from_properties(&[]).unwrap();
+        let enable = [("remote.storage.enable", "true")];
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        broker
+            .topic(&enable.iter().chain(more).map(pair).collect())
+            .unwrap()
+    }
+
+    fn refusal(more: &[(&str, &str)]) -> String {
+        tiered(more).check(true, false).unwrap_err().message
+    }
+
+    #[test]
+    fn a_tiered_topic_keeps_locally_no_more_than_in_all() {
+        assert_eq!(tiered(&[]).check(true, false), Ok(()));
+        assert!(
+            tiered(&[])
+                .check(false, false)
+                .unwrap_err()
+                .message
+                .starts_with("Tiered Storage")
+        );
+        assert_eq!(
+            refusal(&[("retention.ms", "5"), ("local.retention.ms", "6")]),
+            "Invalid value 6 for configuration local.retention.ms: Value must not be more than \
+             retention.ms property value: 5"
+        );
+        assert_eq!(
+            refusal(&[("retention.bytes", "5"), ("local.retention.bytes", "-1")]),
+            "Invalid value -1 for configuration local.retention.bytes: Value must not be -1 as \
+             retention.bytes value is set as 5."
+        );
+        assert!(refusal(&[("cleanup.policy", "compact")]).starts_with("Remote log storage only"));
+        let stopped = [
+            ("remote.log.copy.disable", "true"),
+            ("local.retention.ms", "5"),
+        ];
+        assert!(refusal(&stopped).starts_with("When `remote.log.copy.disable` is set to true"));
+    }
+
+    #[test]
+    fn tiering_ends_only_with_the_remote_data() {
+        let kept = tiered(&[("remote.storage.enable", "false")]);
+        assert_eq!(
+            kept.check(true, true).unwrap_err().message,
+            KEEPS_REMOTE_DATA
+        );
+        let gone = [
+            ("remote.storage.enable", "false"),
+            ("remote.log.delete.on.disable", "true"),
+        ];
+        assert_eq!(tiered(&gone).check(true, true), Ok(()));
+    }
+
+    #[test]
+    fn throttled_replicas_are_those_of_the_broker_or_all() {
+        let list = |items: &[&str]| {
+            items
+                .iter()
+                .map(|&item| item.to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            throttled_partitions(&list(&["0:1", "1:2", "2:1"]), 1),
+            Some(vec![0, 2])
+        );
+        assert_eq!(throttled_partitions(&list(&["*"]), 1), None);
+        assert_eq!(throttled_partitions(&[], 1), Some(Vec::new()));
+    }
+
+    #[test]
+    fn tests_may_have_smaller_segments() {
+        let small = tiered(&[("internal.segment.bytes", "1000")]);
+        assert_eq!(
+            (small.segment_bytes, small.segment_size()),
+            (1_073_741_824, 1000)
+        );
+    }
 }

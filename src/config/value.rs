@@ -73,6 +73,12 @@ pub(crate) fn parse(kind: ConfigType, name: &str, text: &str) -> Result<Value, C
             .map(Value::Real)
             .ok_or_else(not_a_number),
         ConfigType::List => Ok(Value::List(parse_list(trimmed))),
+        // What we cannot load must not be taken for loaded: a policy would silently not hold.
+        ConfigType::Class if !trimmed.starts_with("org.apache.kafka.") => Err(ConfigError::value(
+            name,
+            text,
+            format_args!("Class {trimmed} could not be found."),
+        )),
         ConfigType::String | ConfigType::Class | ConfigType::Password | ConfigType::Unknown => {
             Ok(Value::Text(trimmed.to_owned()))
         }
