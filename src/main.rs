@@ -5,6 +5,7 @@
 )]
 
 mod base;
+mod controller;
 mod machine;
 mod metadata;
 mod os;
