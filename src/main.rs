@@ -3,6 +3,7 @@
 
 mod base;
 mod config;
+mod controller;
 mod machine;
 mod metadata;
 mod net;

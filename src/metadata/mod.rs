@@ -2,6 +2,7 @@
 //!
 //! - `record`: every record and its bytes.
 //! - `image`: the state that the records add up to.
+//! - `names`: which names a topic may have.
 //! - `changes`: which parts of it a batch touched, for those who follow.
 //! - `view`: what handlers ask of it.
 //! - `bootstrap`: the first records of a cluster.
@@ -9,5 +10,6 @@
 pub(crate) mod bootstrap;
 pub(crate) mod changes;
 pub(crate) mod image;
+pub(crate) mod names;
 pub(crate) mod record;
 pub(crate) mod view;

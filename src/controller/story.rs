@@ -1,0 +1,4 @@
+//! Stories of a controller, told through the testkit.
+
+#[test]
+fn placeholder() {}
