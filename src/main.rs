@@ -5,6 +5,7 @@
 )]
 
 mod base;
+mod log;
 mod machine;
 mod os;
 mod protocol;
