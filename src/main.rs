@@ -4,6 +4,7 @@
 mod base;
 mod config;
 mod controller;
+mod log;
 mod machine;
 mod metadata;
 mod net;

@@ -39,8 +39,10 @@ pub(crate) struct Shape {
     pub(crate) index: i32,
     pub(crate) timestamp_delta: i64,
     pub(crate) offset_delta: i32,
-    pub(crate) has_key: bool,
-    pub(crate) has_value: bool,
+    /// Bytes of the key; `None` for null.
+    pub(crate) key_len: Option<u64>,
+    /// Bytes of the value; `None` for null.
+    pub(crate) value_len: Option<u64>,
 }
 
 /// Walks over the records of a batch: every length is checked, the count must be that of the
@@ -84,8 +86,8 @@ fn walk_record(source: &mut impl Source, index: i32) -> Result<Shape, BadRecord>
     source.skip(1, index)?;
     let timestamp_delta = source.varlong(index)?;
     let offset_delta = source.varint(index)?;
-    let has_key = skip_nullable(source, end, index)?;
-    let has_value = skip_nullable(source, end, index)?;
+    let key_len = skip_nullable(source, end, index)?;
+    let value_len = skip_nullable(source, end, index)?;
     let headers = source.varint(index)?;
     if headers < 0 {
         return Err(BadRecord::Malformed { index });
@@ -102,17 +104,17 @@ fn walk_record(source: &mut impl Source, index: i32) -> Result<Shape, BadRecord>
         index,
         timestamp_delta,
         offset_delta,
-        has_key,
-        has_value,
+        key_len,
+        value_len,
     })
 }
 
-fn skip_nullable(source: &mut impl Source, end: u64, index: i32) -> Result<bool, BadRecord> {
+fn skip_nullable(source: &mut impl Source, end: u64, index: i32) -> Result<Option<u64>, BadRecord> {
     let len = source.varint(index)?;
     // Java takes any negative length for null.
     match u64::try_from(len) {
-        Ok(len) => skip_within(source, len, end, index).map(|()| true),
-        Err(_) => Ok(false),
+        Ok(len) => skip_within(source, len, end, index).map(|()| Some(len)),
+        Err(_) => Ok(None),
     }
 }
 
@@ -478,7 +480,9 @@ mod tests {
             walk(&batch, 1 << 20, |shape| seen.push(shape)).unwrap();
             let deltas: Vec<_> = seen.iter().map(|shape| shape.offset_delta).collect();
             assert_eq!(deltas, [0, 1, 2], "{codec:?}");
-            assert!(seen[0].has_key && !seen[1].has_key && seen[2].has_key);
+            let keys: Vec<_> = seen.iter().map(|shape| shape.key_len).collect();
+            assert_eq!(keys, [Some(3), None, Some(0)]);
+            assert_eq!(seen[0].value_len, Some(40_000));
         }
     }
 

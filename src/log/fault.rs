@@ -1,0 +1,72 @@
+//! What goes wrong below a log: the disk, and files that are not what they should be.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::protocol::records::batch::BadBatch;
+use crate::protocol::records::iter::BadRecord;
+
+/// Trouble of ours: the directory it happened in is no longer to be trusted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The operating system refused an operation.
+    #[error("{path}: {source}")]
+    Disk { path: PathBuf, source: io::Error },
+    /// A batch that was whole when it was written is not.
+    #[error("{path} at {position}: {source}")]
+    Batch {
+        path: PathBuf,
+        position: u64,
+        source: BadBatch,
+    },
+    /// Records that were whole when they were written are not.
+    #[error("{path} at {position}: {source}")]
+    Records {
+        path: PathBuf,
+        position: u64,
+        source: BadRecord,
+    },
+    /// A small file does not read as it should.
+    #[error("{path}: {why}")]
+    Malformed { path: PathBuf, why: &'static str },
+    /// Another process uses the directory.
+    #[error("{path} is locked by another process")]
+    Locked { path: PathBuf },
+    /// The directory belongs to another node or cluster.
+    #[error("{path} says {what} {found}, but this node has {wanted}")]
+    Foreign {
+        path: PathBuf,
+        what: &'static str,
+        found: String,
+        wanted: String,
+    },
+}
+
+impl Fault {
+    /// Whether a file was not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        match self {
+            Self::Disk { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Batch { .. }
+            | Self::Records { .. }
+            | Self::Malformed { .. }
+            | Self::Locked { .. }
+            | Self::Foreign { .. } => false,
+        }
+    }
+}
+
+/// Names the file that an operation failed on.
+pub(crate) trait At<T> {
+    /// Turns an error of the disk into a fault at `path`.
+    fn at(self, path: &Path) -> Result<T, Fault>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, Fault> {
+        self.map_err(|source| Fault::Disk {
+            path: path.to_owned(),
+            source,
+        })
+    }
+}

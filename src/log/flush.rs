@@ -1,0 +1,145 @@
+//! What of a log is durable, and making it so without its lock.
+//!
+//! A flush is begun under the lock, synced without it, and ended under it again. The recovery
+//! point rises only at the end of a flush that succeeded, and not past a truncation in between.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::fault::{At, Fault};
+use super::files::FileCache;
+use super::segment::Segment;
+use crate::os::disk::{File, Open};
+
+/// What a log knows of its durability.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    recovery_point: i64,
+    /// Closed since the last flush: their indexes must be durable before they are trusted.
+    sealed: Vec<Arc<Segment>>,
+    /// Snapshots written since.
+    snapshots: Vec<PathBuf>,
+    /// Counts truncations.
+    generation: u64,
+}
+
+/// A flush under way.
+#[derive(Debug)]
+pub(crate) struct Flush {
+    active: Option<(PathBuf, Arc<File>)>,
+    sealed: Vec<Arc<Segment>>,
+    snapshots: Vec<PathBuf>,
+    folder: Option<PathBuf>,
+    cache: Arc<FileCache>,
+    up_to: i64,
+    generation: u64,
+}
+
+impl Flush {
+    /// Waits until everything that was written before it began is durable, names included. A
+    /// failure is final: what was written may be lost, and a second try would not tell.
+    pub(crate) fn sync(&self) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        if let Some((path, file)) = &self.active {
+            file.sync_data().at(path)?;
+        }
+        for segment in &self.sealed {
+            let path = segment.log.path();
+            for file in segment.files()? {
+                file.sync_data().at(&path)?;
+            }
+        }
+        for path in &self.snapshots {
+            match disk.open(path, Open::Read) {
+                Ok(file) => file.sync_data().at(path)?,
+                // Deleted meanwhile, with its segment.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).at(path),
+            }
+        }
+        match &self.folder {
+            Some(folder) => disk.sync_dir(folder).at(folder),
+            None => Ok(()),
+        }
+    }
+
+    /// What it makes durable: everything below.
+    pub(crate) fn up_to(&self) -> i64 {
+        self.up_to
+    }
+}
+
+impl State {
+    pub(super) fn new(recovery_point: i64) -> Self {
+        Self {
+            recovery_point,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn recovery_point(&self) -> i64 {
+        self.recovery_point
+    }
+
+    pub(super) fn sealed(&mut self, segment: Arc<Segment>) {
+        self.sealed.push(segment);
+    }
+
+    pub(super) fn wrote(&mut self, snapshot: PathBuf) {
+        self.snapshots.push(snapshot);
+    }
+
+    /// A segment left the log.
+    pub(super) fn forget(&mut self, segment: &Arc<Segment>) {
+        self.sealed.retain(|one| !Arc::ptr_eq(one, segment));
+    }
+
+    /// The log was cut: a flush under way says nothing about what is written from now on.
+    pub(super) fn truncated(&mut self, end: i64) {
+        self.generation += 1;
+        self.recovery_point = self.recovery_point.min(end);
+    }
+
+    pub(super) fn moved_to(&mut self, folder: &Path) {
+        for path in &mut self.snapshots {
+            if let Some(name) = path.file_name() {
+                *path = folder.join(name);
+            }
+        }
+    }
+
+    pub(super) fn begin(
+        &self,
+        active: &Segment,
+        log_end: i64,
+        folder: &Path,
+        cache: &Arc<FileCache>,
+    ) -> Result<Flush, Fault> {
+        let dirty = log_end > self.recovery_point && active.size() > 0;
+        // New files come with a closed segment or a snapshot; the first one was made durable by
+        // name when the log was made.
+        let new_names = !self.sealed.is_empty() || !self.snapshots.is_empty();
+        Ok(Flush {
+            active: match dirty {
+                true => Some((active.log.path(), active.log.read()?)),
+                false => None,
+            },
+            sealed: self.sealed.clone(),
+            snapshots: self.snapshots.clone(),
+            folder: new_names.then(|| folder.to_owned()),
+            cache: Arc::clone(cache),
+            up_to: log_end,
+            generation: self.generation,
+        })
+    }
+
+    pub(super) fn end(&mut self, flush: &Flush) {
+        if flush.generation != self.generation {
+            return;
+        }
+        self.recovery_point = self.recovery_point.max(flush.up_to);
+        let done = |one: &Arc<Segment>| flush.sealed.iter().any(|other| Arc::ptr_eq(one, other));
+        self.sealed.retain(|one| !done(one));
+        self.snapshots.retain(|one| !flush.snapshots.contains(one));
+    }
+}

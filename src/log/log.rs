@@ -1,0 +1,660 @@
+//! A partition's log: append, truncate, trim, flush, close
+//! (org.apache.kafka.storage.internals.log.UnifiedLog and LocalLog).
+//!
+//! Its owner holds it behind a mutex, never across an await. What it publishes to readers is in
+//! [`super::read`]. After a fault of an append or a truncation the log is as it was; whether its
+//! directory may still be trusted is the caller's judgement.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::append::{self, Checked, Rejection, Rules};
+use super::checkpoint::{self, LEADER_EPOCHS};
+use super::config::LogConfig;
+use super::epochs::Epochs;
+use super::fault::{At, Fault};
+use super::files::FileCache;
+use super::flush::{self, Flush};
+use super::layout::{self, Kind};
+use super::producers::{
+    ActiveProducer, Marker, Origin, Producers, Proof, Verdict, VerificationGuard,
+};
+use super::read::{LogReader, Shared};
+use super::segment::{Appending, Segment};
+use super::snapshot;
+use crate::base::{LeaderEpoch, TopicPartition};
+use crate::os::disk::Open;
+use crate::os::random;
+use crate::protocol::error::ErrorCode;
+use crate::protocol::records::batch::{BadBatch, Batch, Batches, Header};
+use crate::protocol::records::control::ControlRecord;
+use crate::protocol::records::iter::Records;
+
+/// A marker's one record is a few bytes; more is not a marker.
+const MARKER_BYTES_MAX: u64 = 1 << 16;
+/// Positions in a segment fit an index entry.
+const SEGMENT_BYTES_MAX: u64 = i32::MAX as u64;
+
+/// The log of one partition.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(super) partition: TopicPartition,
+    pub(super) folder: PathBuf,
+    pub(super) cache: Arc<FileCache>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) segments: Vec<Arc<Segment>>,
+    pub(super) producers: Producers,
+    pub(super) epochs: Epochs,
+    pub(super) active: Active,
+    pub(super) flush: flush::State,
+    /// How many batches the segments' tails hold.
+    pub(super) tail_batches: usize,
+}
+
+/// What is known of the active segment besides its files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Active {
+    pub(super) bytes_since_index: u64,
+    /// The first batch's newest timestamp, once looked up.
+    pub(super) first_timestamp: Option<i64>,
+    pub(super) created_ms: i64,
+    pub(super) jitter_ms: i64,
+}
+
+impl Active {
+    pub(super) fn new(config: &LogConfig, now_ms: i64) -> Self {
+        let jitter = u64::try_from(config.segment_jitter_ms).unwrap_or(0);
+        let jitter = match jitter {
+            0 => 0,
+            bound => i64::try_from(random::below(bound)).unwrap_or(0),
+        };
+        Self {
+            bytes_since_index: 0,
+            first_timestamp: None,
+            created_ms: now_ms,
+            jitter_ms: jitter.min(config.segment_ms),
+        }
+    }
+}
+
+/// How a leader appends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AppendContext {
+    pub(crate) origin: Origin,
+    pub(crate) leader_epoch: LeaderEpoch,
+    pub(crate) now_ms: i64,
+    pub(crate) proof: Proof,
+}
+
+/// What an append did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Appended {
+    pub(crate) first_offset: i64,
+    pub(crate) last_offset: i64,
+    /// -1 where the producer's times count.
+    pub(crate) log_append_time_ms: i64,
+    pub(crate) log_start_offset: i64,
+    /// The batch was here before; nothing was written.
+    pub(crate) is_duplicate: bool,
+    /// A segment was closed: a flush is due.
+    pub(crate) rolled: bool,
+    /// Bytes written.
+    pub(crate) size: usize,
+}
+
+/// Why an append did nothing.
+#[derive(Debug)]
+pub(crate) enum AppendError {
+    /// A client is told.
+    Rejected(Box<Rejection>),
+    /// A leader's batch does not belong here.
+    Misplaced { base_offset: i64, log_end: i64 },
+    /// A leader's batch is damaged.
+    Corrupt(BadBatch),
+    /// The disk.
+    Fault(Fault),
+}
+
+impl From<Fault> for AppendError {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Rejection> for AppendError {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(Box::new(rejection))
+    }
+}
+
+/// Files that are renamed away and wait for their removal.
+#[derive(Debug)]
+pub(crate) struct Doomed {
+    segments: Vec<Arc<Segment>>,
+    others: Vec<PathBuf>,
+    cache: Arc<FileCache>,
+}
+
+impl Doomed {
+    /// Whether there is nothing to remove.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty() && self.others.is_empty()
+    }
+
+    /// Removes the files; those already gone are no trouble.
+    pub(crate) fn remove(self) -> Result<(), Fault> {
+        let files = self.segments.iter().flat_map(|one| one.lazy_files());
+        let paths = files.map(|file| file.path()).chain(self.others);
+        for path in paths {
+            match self.cache.disk().remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).at(&path);
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Log {
+    /// What readers use.
+    pub(crate) fn reader(&self) -> LogReader {
+        LogReader::new(Arc::clone(&self.shared))
+    }
+
+    /// Which partition it is of.
+    pub(crate) fn partition(&self) -> &TopicPartition {
+        &self.partition
+    }
+
+    /// Where it lies.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The offset that the next record will get.
+    pub(crate) fn log_end_offset(&self) -> i64 {
+        self.shared.log_end()
+    }
+
+    /// The first offset that may be read.
+    pub(crate) fn log_start_offset(&self) -> i64 {
+        self.shared.log_start()
+    }
+
+    /// Everything below is durable.
+    pub(crate) fn recovery_point(&self) -> i64 {
+        self.flush.recovery_point()
+    }
+
+    /// The producers with records here, for DescribeProducers.
+    pub(crate) fn active_producers(&self) -> Vec<ActiveProducer> {
+        self.producers.active()
+    }
+
+    /// Forgets producers that are idle for too long.
+    pub(crate) fn expire_producers(&mut self, now_ms: i64) {
+        let deadline = now_ms.saturating_sub(self.config().producer_id_expiration_ms);
+        self.producers.expire(deadline);
+    }
+
+    /// Begins to verify that the transaction of a batch includes this partition; `None` when no
+    /// proof is needed.
+    pub(crate) fn begin_verification(
+        &mut self,
+        header: &Header,
+        bumps_epoch: bool,
+        now_ms: i64,
+    ) -> Option<VerificationGuard> {
+        self.producers
+            .begin_verification(header, bumps_epoch, now_ms)
+    }
+
+    /// The settings in force.
+    pub(crate) fn config(&self) -> Arc<LogConfig> {
+        self.shared.config()
+    }
+
+    /// Puts other settings in force.
+    pub(crate) fn set_config(&self, config: Arc<LogConfig>) {
+        let active = self.active_segment();
+        let bytes = config.segment_index_bytes;
+        active.offset_index.raw().set_max_bytes(bytes);
+        active.time_index.raw().set_max_bytes(bytes);
+        self.shared.set_config(config);
+    }
+
+    pub(super) fn active_segment(&self) -> &Arc<Segment> {
+        self.segments.last().expect("a log has a segment")
+    }
+
+    /// A leader's append of one batch, checked here.
+    pub(crate) fn append(
+        &mut self,
+        records: &Bytes,
+        context: AppendContext,
+    ) -> Result<Appended, AppendError> {
+        let config = self.config();
+        let at = self.partition.to_string();
+        let checked = append::check(
+            records,
+            &Rules {
+                config: &config,
+                origin: context.origin,
+                at: &at,
+                now_ms: context.now_ms,
+                log_start_offset: self.log_start_offset(),
+            },
+        )?;
+        self.append_checked(checked, context)
+    }
+
+    /// A leader's append of a batch that [`append::check`] has passed, which needs no lock.
+    pub(crate) fn append_checked(
+        &mut self,
+        checked: Checked,
+        context: AppendContext,
+    ) -> Result<Appended, AppendError> {
+        let mut header = checked.header;
+        header.base_offset = self.log_end_offset();
+        header.partition_leader_epoch = context.leader_epoch.0;
+        let reject = |code: ErrorCode| Rejection::late(code, self.log_start_offset());
+        let marker = read_marker(&header, &checked.records)
+            .ok_or_else(|| reject(ErrorCode::InvalidRecord))?;
+        if header.has_producer_id() {
+            let verdict = match marker {
+                Some(marker) => self
+                    .producers
+                    .check_marker(&header, marker)
+                    .map(|()| Verdict::Append),
+                None => self.producers.check(&header, context.origin, context.proof),
+            };
+            if let Verdict::Duplicate(known) = verdict.map_err(reject)? {
+                return Ok(Appended {
+                    first_offset: known.first_offset,
+                    last_offset: known.last_offset,
+                    log_append_time_ms: known.timestamp,
+                    log_start_offset: self.log_start_offset(),
+                    is_duplicate: true,
+                    rolled: false,
+                    size: 0,
+                });
+            }
+        }
+        let rolled = self.write(&header, &checked.records, marker, context.now_ms)?;
+        Ok(Appended {
+            first_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            log_append_time_ms: checked.log_append_time_ms,
+            log_start_offset: self.log_start_offset(),
+            is_duplicate: false,
+            rolled,
+            size: header.size(),
+        })
+    }
+
+    /// A follower's append of what its leader sent; a cut batch at the end is left out.
+    /// `None` when there was no whole batch.
+    pub(crate) fn append_as_follower(
+        &mut self,
+        records: &Bytes,
+        now_ms: i64,
+    ) -> Result<Option<Appended>, AppendError> {
+        let mut done: Option<Appended> = None;
+        for batch in Batches::new(records) {
+            let batch = batch.map_err(AppendError::Corrupt)?;
+            batch.check_crc().map_err(AppendError::Corrupt)?;
+            let log_end = self.log_end_offset();
+            let base_offset = batch.header.base_offset;
+            if base_offset < log_end {
+                return Err(AppendError::Misplaced {
+                    base_offset,
+                    log_end,
+                });
+            }
+            let rolled = self.write_replica(&batch, now_ms)?;
+            let before = done.take();
+            done = Some(Appended {
+                first_offset: before.map_or(base_offset, |done| done.first_offset),
+                last_offset: batch.header.last_offset(),
+                log_append_time_ms: -1,
+                log_start_offset: self.log_start_offset(),
+                is_duplicate: false,
+                rolled: rolled || before.is_some_and(|done| done.rolled),
+                size: batch.bytes().len() + before.map_or(0, |done| done.size),
+            });
+        }
+        Ok(done)
+    }
+
+    fn write_replica(&mut self, batch: &Batch<'_>, now_ms: i64) -> Result<bool, AppendError> {
+        let marker = read_marker(&batch.header, batch.records_bytes()).unwrap_or_default();
+        Ok(self.write(&batch.header, batch.records_bytes(), marker, now_ms)?)
+    }
+
+    /// Writes a batch whose offsets are final, and publishes it; says whether a segment was
+    /// closed before.
+    fn write(
+        &mut self,
+        header: &Header,
+        records: &[u8],
+        marker: Option<Marker>,
+        now_ms: i64,
+    ) -> Result<bool, Fault> {
+        let config = self.config();
+        let rolled = self.must_roll(header, &config, now_ms)?;
+        if rolled {
+            self.roll(header.base_offset, now_ms)?;
+        }
+        self.begin_epoch(
+            LeaderEpoch(header.partition_leader_epoch),
+            header.base_offset,
+        )?;
+        let segment = Arc::clone(self.active_segment());
+        let completes = marker.and_then(|marker| self.producers.completes(header, marker));
+        let aborted = completes.as_ref().and_then(|done| done.aborted());
+        if let Some(aborted) = aborted {
+            segment.txn_index.append(aborted)?;
+        }
+        let indexed = self.active.bytes_since_index > config.index_interval_bytes;
+        let batch = Appending {
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            max_timestamp: header.max_timestamp,
+            indexed,
+        };
+        if let Err(fault) = segment.append(&[&header.to_bytes(), records], batch) {
+            if aborted.is_some() {
+                segment.txn_index.truncate_to(header.base_offset)?;
+            }
+            return Err(fault);
+        }
+        if indexed {
+            self.active.bytes_since_index = 0;
+        }
+        self.active.bytes_since_index += header.size() as u64;
+        if self.active.first_timestamp.is_none() && segment.size() == header.size() as u64 {
+            self.active.first_timestamp = Some(header.max_timestamp);
+        }
+        self.bound_tails(config.tail_batches);
+        self.take_over(header, marker);
+        self.shared.set_log_end(header.next_offset());
+        Ok(rolled)
+    }
+
+    /// Applies a batch that is in the log to its producers, before its offsets are published.
+    pub(super) fn take_over(&mut self, header: &Header, marker: Option<Marker>) {
+        if !header.has_producer_id() {
+            return;
+        }
+        match marker {
+            Some(marker) => {
+                if let Some(done) = self.producers.apply_marker(header, marker) {
+                    self.shared
+                        .add_undecided(done.first_offset, done.last_offset);
+                }
+            }
+            None if header.is_control() => {}
+            None => self.producers.apply(header),
+        }
+        self.shared.set_first_open(self.producers.first_open());
+    }
+
+    /// Keeps what readers find in memory within its bound: the oldest segment's goes first.
+    fn bound_tails(&mut self, most: usize) {
+        self.tail_batches += 1;
+        let mut all = self.segments.iter().peekable();
+        while self.tail_batches > most
+            && let Some(segment) = all.next()
+        {
+            let is_active = all.peek().is_none();
+            self.tail_batches = self
+                .tail_batches
+                .saturating_sub(segment.forget_tail(!is_active));
+        }
+    }
+
+    /// A new leader's epoch starts where the log ends (or at its first batch, on a follower).
+    pub(crate) fn begin_epoch(&mut self, epoch: LeaderEpoch, start: i64) -> Result<(), Fault> {
+        if self.epochs.latest() == Some(epoch) {
+            return Ok(());
+        }
+        let mut epochs = self.epochs.clone();
+        if epochs.assign(epoch, start) {
+            self.store_epochs(epochs)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn store_epochs(&mut self, epochs: Epochs) -> Result<(), Fault> {
+        let path = self.folder.join(LEADER_EPOCHS);
+        checkpoint::write_epochs(self.cache.disk(), &path, &epochs.entries())?;
+        self.shared.set_epochs(epochs.clone());
+        self.epochs = epochs;
+        Ok(())
+    }
+
+    fn must_roll(
+        &mut self,
+        header: &Header,
+        config: &LogConfig,
+        now_ms: i64,
+    ) -> Result<bool, Fault> {
+        let segment = Arc::clone(self.active_segment());
+        let size = segment.size();
+        let incoming = header.size() as u64;
+        let relative = header.last_offset() - segment.base_offset;
+        if relative > i64::from(i32::MAX) {
+            return Ok(true);
+        }
+        if size == 0 {
+            return Ok(false);
+        }
+        let limit = config.segment_bytes.min(SEGMENT_BYTES_MAX);
+        let full = size.saturating_add(incoming) > limit
+            || segment.offset_index.is_full()
+            || segment.time_index.is_full();
+        Ok(full || self.is_aged(&segment, header.max_timestamp, config, now_ms)?)
+    }
+
+    /// The age of a segment goes by its records where they have times, else by the clock.
+    fn is_aged(
+        &mut self,
+        segment: &Segment,
+        incoming_timestamp: i64,
+        config: &LogConfig,
+        now_ms: i64,
+    ) -> Result<bool, Fault> {
+        if self.active.first_timestamp.is_none() {
+            let first = segment.first()?;
+            self.active.first_timestamp = first.map(|first| first.max_timestamp);
+        }
+        let waited = match self.active.first_timestamp {
+            Some(first) if first >= 0 => incoming_timestamp.saturating_sub(first),
+            Some(_) | None => now_ms.saturating_sub(self.active.created_ms),
+        };
+        Ok(waited > config.segment_ms.saturating_sub(self.active.jitter_ms))
+    }
+
+    /// Closes the active segment when it is older than it may be, as retention asks; says
+    /// whether it did.
+    pub(crate) fn roll_if_aged(&mut self, now_ms: i64) -> Result<bool, Fault> {
+        let config = self.config();
+        let segment = Arc::clone(self.active_segment());
+        let newest = segment.newest().timestamp;
+        let aged = segment.size() > 0 && self.is_aged(&segment, newest, &config, now_ms)?;
+        if aged {
+            self.roll(self.log_end_offset(), now_ms)?;
+        }
+        Ok(aged)
+    }
+
+    /// Closes the active segment and begins one at `base_offset`.
+    pub(crate) fn roll(&mut self, base_offset: i64, now_ms: i64) -> Result<(), Fault> {
+        let config = self.config();
+        let old = Arc::clone(self.active_segment());
+        if old.base_offset == base_offset {
+            return Ok(());
+        }
+        let new = Segment::open(
+            &self.cache,
+            &self.folder,
+            base_offset,
+            config.segment_index_bytes,
+        )?;
+        // Left over from an attempt that failed halfway, if anything is there.
+        new.set_size(0)?;
+        new.reset_indexes();
+        new.txn_index.reset()?;
+        new.create_files()?;
+        old.seal()?;
+        self.write_snapshot(base_offset)?;
+        self.flush.sealed(old);
+        self.segments.push(Arc::new(new));
+        self.shared.set_segments(self.segments.clone());
+        self.active = Active::new(&config, now_ms);
+        Ok(())
+    }
+
+    /// Stores the producers as of `offset`; there is never a snapshot of nothing.
+    pub(super) fn write_snapshot(&mut self, offset: i64) -> Result<(), Fault> {
+        if offset == 0 {
+            return Ok(());
+        }
+        let path = layout::path(&self.folder, offset, Kind::Snapshot);
+        let file = self.cache.disk().open(&path, Open::Write).at(&path)?;
+        let bytes = snapshot::encode(&self.producers.store());
+        file.set_len(bytes.len() as u64).at(&path)?;
+        file.write_all_at(&bytes, 0).at(&path)?;
+        self.flush.wrote(path);
+        Ok(())
+    }
+
+    /// Raises the first offset that may be read, as DeleteRecords and retention do; segments that
+    /// lie wholly below are for [`Log::delete_below`]. Says whether it rose.
+    pub(crate) fn advance_log_start(&mut self, offset: i64) -> Result<bool, Fault> {
+        if offset <= self.log_start_offset() || offset > self.log_end_offset() {
+            return Ok(false);
+        }
+        self.shared.set_log_start(offset);
+        let mut epochs = self.epochs.clone();
+        if epochs.truncate_start(offset) {
+            self.store_epochs(epochs)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the closed segments that lie wholly below `offset` out of the log and renames their
+    /// files; the log's start is raised to what is left.
+    pub(crate) fn delete_below(&mut self, offset: i64) -> Result<Doomed, Fault> {
+        let bases = self.segments.iter().skip(1);
+        let count = bases.take_while(|next| next.base_offset <= offset).count();
+        let gone: Vec<_> = self.segments.drain(..count).collect();
+        self.shared.set_segments(self.segments.clone());
+        let start = self.segments[0].base_offset;
+        self.advance_log_start(start)?;
+        self.doom(gone)
+    }
+
+    /// Renames the files of segments that are no longer the log's.
+    pub(super) fn doom(&mut self, gone: Vec<Arc<Segment>>) -> Result<Doomed, Fault> {
+        let mut others = Vec::new();
+        for segment in &gone {
+            self.tail_batches = self.tail_batches.saturating_sub(segment.forget_tail(true));
+            self.flush.forget(segment);
+            for file in segment.lazy_files() {
+                file.release();
+                if file.exists() {
+                    file.rename(suffixed(&file.path(), layout::DELETED))?;
+                }
+            }
+            let path = layout::path(&self.folder, segment.base_offset, Kind::Snapshot);
+            if self.cache.disk().exists(&path) {
+                let to = suffixed(&path, layout::DELETED);
+                self.cache.disk().rename(&path, &to).at(&path)?;
+                others.push(to);
+            }
+        }
+        Ok(Doomed {
+            segments: gone,
+            others,
+            cache: Arc::clone(&self.cache),
+        })
+    }
+
+    /// Follows its folder, which was renamed.
+    pub(crate) fn moved_to(&mut self, folder: &Path) {
+        for segment in &self.segments {
+            for file in segment.lazy_files() {
+                file.moved_to(folder);
+            }
+        }
+        self.flush.moved_to(folder);
+        folder.clone_into(&mut self.folder);
+    }
+
+    /// Begins a flush: what is to be synced, which needs no lock, and what it will make durable.
+    pub(crate) fn begin_flush(&self) -> Result<Flush, Fault> {
+        let active = self.active_segment();
+        self.flush
+            .begin(active, self.log_end_offset(), &self.folder, &self.cache)
+    }
+
+    /// Ends a flush that succeeded: the recovery point rises.
+    pub(crate) fn end_flush(&mut self, flush: &Flush) {
+        self.flush.end(flush);
+    }
+
+    /// Flushes here and now.
+    pub(crate) fn flush_now(&mut self) -> Result<(), Fault> {
+        let flush = self.begin_flush()?;
+        flush.sync()?;
+        self.end_flush(&flush);
+        Ok(())
+    }
+
+    /// Closes the log in order: indexes cut, producers stored, everything durable. It must not be
+    /// appended to afterwards.
+    pub(crate) fn close(&mut self) -> Result<(), Fault> {
+        let active = Arc::clone(self.active_segment());
+        active.seal()?;
+        self.flush.sealed(active);
+        self.write_snapshot(self.log_end_offset())?;
+        self.flush_now()
+    }
+}
+
+/// The end of a transaction that a batch marks: `Some(None)` for any other batch, `None` when a
+/// control batch of a producer is no marker.
+pub(super) fn read_marker(header: &Header, records: &[u8]) -> Option<Option<Marker>> {
+    if !header.is_control() || !header.has_producer_id() {
+        return Some(None);
+    }
+    let mut whole = header.to_bytes().to_vec();
+    whole.extend_from_slice(records);
+    let batch = Batch::parse(&whole).ok()?;
+    let records = Records::of(&batch, MARKER_BYTES_MAX).ok()?;
+    let record = records.iter().next()?.ok()?;
+    match ControlRecord::read(record.key?, record.value?).ok()? {
+        ControlRecord::EndTransaction {
+            committed,
+            coordinator_epoch,
+        } => Some(Some(Marker {
+            committed,
+            coordinator_epoch,
+        })),
+        ControlRecord::LeaderChange(_)
+        | ControlRecord::SnapshotHeader { .. }
+        | ControlRecord::SnapshotFooter
+        | ControlRecord::KraftVersion(_)
+        | ControlRecord::Voters(_)
+        | ControlRecord::Other(_) => None,
+    }
+}
+
+fn suffixed(path: &Path, suffix: &str) -> PathBuf {
+    crate::os::disk::with_suffix(path, suffix)
+}

@@ -1,0 +1,43 @@
+//! The log on disk, byte for byte Kafka's: a partition is a folder of segments, a segment a file of
+//! batches with sparse indexes. Everything here is synchronous.
+//!
+//! - [`log`], [`truncate`], [`flush`]: a partition's log, what its owner calls; [`read`]: what
+//!   readers call without it
+//! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
+//!   [`snapshot`]: producers as bytes
+//! - [`recover`]: opening, after an orderly stop or not
+//! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
+//! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
+//! - [`dirs`]: the directories that hold partitions; [`checkpoint`], [`layout`]: files and names
+//! - [`files`]: which files are open; [`fault`]: what goes wrong below
+
+pub(crate) mod append;
+pub(crate) mod checkpoint;
+pub(crate) mod config;
+pub(crate) mod epochs;
+pub(crate) mod fault;
+pub(crate) mod files;
+pub(crate) mod flush;
+pub(crate) mod index;
+pub(crate) mod layout;
+#[expect(
+    clippy::module_inception,
+    reason = "the folder is the engine, the file is one log"
+)]
+pub(crate) mod log;
+pub(crate) mod offset_index;
+pub(crate) mod producers;
+pub(crate) mod read;
+pub(crate) mod recover;
+pub(crate) mod scan;
+pub(crate) mod segment;
+pub(crate) mod snapshot;
+pub(crate) mod tail;
+pub(crate) mod time_index;
+pub(crate) mod truncate;
+pub(crate) mod txn_index;
+
+#[cfg(test)]
+mod kafka_folders_test;
+#[cfg(test)]
+mod testkit;

@@ -1,0 +1,569 @@
+//! Opening a log (org.apache.kafka.storage.internals.log.LogLoader).
+//!
+//! After an orderly stop nothing of the segments is read. Otherwise everything from the recovery
+//! point on is: indexes, epochs and producers are made anew from what is whole, and the log ends
+//! where the first batch is not. Work that was cut short by the stop is undone or completed first.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::checkpoint::{self, LEADER_EPOCHS};
+use super::config::LogConfig;
+use super::epochs::Epochs;
+use super::fault::{At, Fault};
+use super::files::FileCache;
+use super::flush;
+use super::layout::{self, FileName, Kind};
+use super::log::{Active, Log, read_marker};
+use super::producers::{CompletedTxn, Producers};
+use super::read::Shared;
+use super::scan::{Found, Scan, Stop, WHOLE};
+use super::segment::{Appending, Segment};
+use super::snapshot;
+use crate::base::{LeaderEpoch, TopicPartition};
+use crate::os::disk::Disk;
+use crate::protocol::records::batch::{BadBatch, HEADER_LEN};
+
+/// Bytes read at once when only headers are wanted.
+const HEADERS: usize = 64 << 10;
+/// How often a long recovery tells of itself.
+const PROGRESS_BYTES: u64 = 16 << 20;
+
+/// What is known of a log before it is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenLog {
+    pub(crate) partition: TopicPartition,
+    pub(crate) folder: PathBuf,
+    pub(crate) cache: Arc<FileCache>,
+    pub(crate) config: Arc<LogConfig>,
+    /// Whether its directory was closed in order.
+    pub(crate) is_clean: bool,
+    /// As checkpointed; 0 when unknown.
+    pub(crate) recovery_point: i64,
+    /// As checkpointed; 0 when unknown.
+    pub(crate) log_start: i64,
+    pub(crate) now_ms: i64,
+}
+
+/// How far a recovery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(crate) segment_base_offset: i64,
+    pub(crate) bytes_done: u64,
+    pub(crate) bytes_total: u64,
+}
+
+/// Opens a log; `progress` is told now and then while segments are read.
+pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
+    let disk = open.cache.disk();
+    let bases = tidy(&open)?;
+    let mut segments = open_segments(&open, &bases)?;
+    for segment in &segments {
+        if !segment.txn_index.is_plausible(segment.base_offset)? {
+            // Only reading everything again tells which transactions were aborted.
+            open.is_clean = false;
+            open.recovery_point = open.recovery_point.min(segment.base_offset);
+        }
+    }
+    let stored = checkpoint::read_epochs(disk, &open.folder.join(LEADER_EPOCHS));
+    let stored = match stored {
+        // Written by rename, so it is whole; a broken one is made anew from the batches.
+        Err(Fault::Malformed { .. }) if !open.is_clean => Vec::new(),
+        stored => stored?,
+    };
+    let mut epochs = Epochs::load(stored.iter().copied());
+    let recovered = if open.is_clean {
+        None
+    } else {
+        Some(recover(&open, &mut segments, &mut epochs, progress)?)
+    };
+    let log_end = match &recovered {
+        Some(recovered) => recovered.log_end,
+        None => end_of_clean(&open, &segments)?,
+    };
+    let log_start = open.log_start.max(segments[0].base_offset);
+    let shared = Shared::new(
+        segments.clone(),
+        (log_start, log_end),
+        epochs.clone(),
+        Arc::clone(&open.config),
+    );
+    let mut log = Log {
+        partition: open.partition.clone(),
+        folder: open.folder.clone(),
+        cache: Arc::clone(&open.cache),
+        shared,
+        segments,
+        producers: Producers::default(),
+        epochs,
+        active: Active::new(&open.config, open.now_ms),
+        flush: flush::State::new(open.recovery_point.min(log_end)),
+        tail_batches: 0,
+    };
+    if log_end < log_start {
+        // What was read is older than what may be read: begin anew where reading may begin.
+        log.truncate_fully(log_start, open.now_ms)?.remove()?;
+        return Ok(log);
+    }
+    settle_epochs(&mut log, &stored)?;
+    drop_snapshots(&log)?;
+    match recovered {
+        Some(recovered) => {
+            log.producers = recovered.producers;
+            for done in recovered.completed {
+                log.shared
+                    .add_undecided(done.first_offset, done.last_offset);
+            }
+            log.write_snapshot(log_end)?;
+        }
+        None => log.producers = rebuild_producers(&log, open.now_ms)?,
+    }
+    log.shared.set_first_open(log.producers.first_open());
+    Ok(log)
+}
+
+fn settle_epochs(log: &mut Log, stored: &[(i32, i64)]) -> Result<(), Fault> {
+    let mut epochs = log.epochs.clone();
+    epochs.truncate_end(log.log_end_offset());
+    epochs.truncate_start(log.log_start_offset());
+    if epochs.entries() != stored {
+        log.store_epochs(epochs)?;
+    }
+    Ok(())
+}
+
+/// Undoes or completes what was cut short; gives the base offsets of the segments.
+fn tidy(open: &OpenLog) -> Result<BTreeSet<i64>, Fault> {
+    let disk = open.cache.disk();
+    let folder = &open.folder;
+    let mut live = Vec::new();
+    let mut swaps = Vec::new();
+    for entry in disk.list(folder).at(folder)? {
+        let path = folder.join(&entry.name);
+        match FileName::parse(&entry.name) {
+            FileName::Leftover => disk.remove_file(&path).at(&path)?,
+            FileName::Swap { offset, kind } => swaps.push((offset, kind)),
+            FileName::Live { offset, kind } => live.push((offset, kind)),
+            FileName::Other => {}
+        }
+    }
+    if !swaps.is_empty() {
+        complete_swaps(open, &swaps, &live)?;
+        return tidy(open);
+    }
+    let bases: BTreeSet<i64> = live
+        .iter()
+        .filter(|(_, kind)| *kind == Kind::Log)
+        .map(|(offset, _)| *offset)
+        .collect();
+    for (offset, kind) in live {
+        if kind != Kind::Snapshot && !bases.contains(&offset) {
+            let path = layout::path(folder, offset, kind);
+            disk.remove_file(&path).at(&path)?;
+        }
+    }
+    Ok(bases)
+}
+
+/// A compaction that was complete takes the place of the segments it replaces.
+fn complete_swaps(
+    open: &OpenLog,
+    swaps: &[(i64, Kind)],
+    live: &[(i64, Kind)],
+) -> Result<(), Fault> {
+    let disk = open.cache.disk();
+    let swapped = |offset, kind| {
+        let path = layout::path(&open.folder, offset, kind);
+        crate::os::disk::with_suffix(&path, layout::SWAP)
+    };
+    for (base, _) in swaps.iter().filter(|(_, kind)| *kind == Kind::Log) {
+        let path = swapped(*base, Kind::Log);
+        let file = Arc::new(disk.open(&path, crate::os::disk::Open::Read).at(&path)?);
+        let len = file.len().at(&path)?;
+        let mut scan = Scan::new(file, path.clone(), 0, len, HEADERS);
+        let mut end = *base;
+        while let Some(found) = scan.next().map_err(|stop| stop.into_fault(path.clone()))? {
+            end = found.last_offset;
+        }
+        for (offset, kind) in live {
+            let replaced = *kind != Kind::Snapshot && (*base..=end).contains(offset);
+            if replaced {
+                let path = layout::path(&open.folder, *offset, *kind);
+                disk.remove_file(&path).at(&path)?;
+            }
+        }
+    }
+    // The batches first: what is left to be swapped after a crash then only follows them.
+    let is_log = |(_, kind): &&(i64, Kind)| *kind == Kind::Log;
+    let logs = swaps.iter().filter(is_log);
+    let others = swaps.iter().filter(|swap| !is_log(swap));
+    for (offset, kind) in logs.chain(others) {
+        let from = swapped(*offset, *kind);
+        let to = layout::path(&open.folder, *offset, *kind);
+        disk.rename(&from, &to).at(&from)?;
+    }
+    disk.sync_dir(&open.folder).at(&open.folder)
+}
+
+fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<Vec<Arc<Segment>>, Fault> {
+    let index_bytes = open.config.segment_index_bytes;
+    let at = |base| Segment::open(&open.cache, &open.folder, base, index_bytes);
+    if bases.is_empty() {
+        let segment = at(open.log_start.max(0))?;
+        segment.create_files()?;
+        open.cache.disk().sync_dir(&open.folder).at(&open.folder)?;
+        return Ok(vec![Arc::new(segment)]);
+    }
+    let mut segments = Vec::with_capacity(bases.len());
+    let active_base = bases.last().copied().unwrap_or_default();
+    for base in bases.iter().copied() {
+        let segment = at(base)?;
+        // What lies beyond the recovery point is made anew anyway.
+        let trusted = open.is_clean || (base < open.recovery_point && base != active_base);
+        if trusted && !has_good_indexes(&segment)? {
+            reindex(&segment, &open.config)?;
+        }
+        segments.push(Arc::new(segment));
+    }
+    Ok(segments)
+}
+
+fn has_good_indexes(segment: &Segment) -> Result<bool, Fault> {
+    Ok(segment.offset_index.file().exists()
+        && segment.offset_index.is_plausible(segment.size())?
+        && segment.time_index.is_plausible()?)
+}
+
+/// Makes the indexes of a segment anew whose batches are trusted.
+fn reindex(segment: &Segment, config: &LogConfig) -> Result<(), Fault> {
+    segment.reset_indexes();
+    let mut scan = segment.scan_from(0, HEADERS)?;
+    let mut last_indexed = 0;
+    while let Some(found) = segment.step(&mut scan)? {
+        index(segment, &found, &mut last_indexed, config)?;
+    }
+    segment.seal()
+}
+
+fn index(
+    segment: &Segment,
+    found: &Found,
+    last_indexed: &mut u64,
+    config: &LogConfig,
+) -> Result<(), Fault> {
+    let indexed = found.position - *last_indexed > config.index_interval_bytes;
+    if indexed {
+        *last_indexed = found.position;
+    }
+    segment.index(
+        found.position,
+        Appending {
+            base_offset: found.base_offset,
+            last_offset: found.last_offset,
+            max_timestamp: found.max_timestamp,
+            indexed,
+        },
+    )
+}
+
+/// What reading the segments gave.
+struct Recovered {
+    producers: Producers,
+    completed: Vec<CompletedTxn>,
+    log_end: i64,
+}
+
+/// Reads everything from the recovery point on, and cuts the log where a batch is not whole.
+fn recover(
+    open: &OpenLog,
+    segments: &mut Vec<Arc<Segment>>,
+    epochs: &mut Epochs,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Recovered, Fault> {
+    let first = super::read::floor(segments, open.recovery_point).unwrap_or(0);
+    let start = segments[first].base_offset;
+    let mut work = Recovery {
+        config: &open.config,
+        producers: load_producers(open, segments, start)?,
+        completed: Vec::new(),
+        epochs,
+        next: start,
+        done: 0,
+        total: segments[first..].iter().map(|one| one.size()).sum(),
+        progress,
+    };
+    let mut keep = segments.len();
+    for (at, segment) in segments.iter().enumerate().skip(first) {
+        if !work.segment(segment)? {
+            keep = at + 1;
+            break;
+        }
+    }
+    let (producers, completed, log_end) = (work.producers, work.completed, work.next);
+    for gone in segments.drain(keep..) {
+        for file in gone.lazy_files() {
+            if file.exists() {
+                let path = file.path();
+                open.cache.disk().remove_file(&path).at(&path)?;
+            }
+        }
+    }
+    let last = segments.last().expect("the first segment is kept");
+    Ok(Recovered {
+        producers,
+        completed,
+        log_end: log_end.max(last.base_offset),
+    })
+}
+
+struct Recovery<'a> {
+    config: &'a LogConfig,
+    producers: Producers,
+    completed: Vec<CompletedTxn>,
+    epochs: &'a mut Epochs,
+    /// The lowest offset that the next batch may have.
+    next: i64,
+    done: u64,
+    total: u64,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Recovery<'_> {
+    /// Recovers one segment; says whether all of it was whole.
+    fn segment(&mut self, segment: &Segment) -> Result<bool, Fault> {
+        segment.reset_indexes();
+        segment.txn_index.reset()?;
+        self.next = self.next.max(segment.base_offset);
+        let mut scan = segment.scan_from(0, WHOLE)?;
+        let mut last_indexed = 0;
+        let mut told = 0;
+        let valid = loop {
+            match self.batch(segment, &mut scan, &mut last_indexed) {
+                Ok(Some(end)) if end - told >= PROGRESS_BYTES => {
+                    told = end;
+                    self.tell(segment, end);
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => break segment.size(),
+                Err(Stop::Bad { position, .. }) => break position,
+                Err(Stop::Fault(fault)) => return Err(fault),
+            }
+        };
+        let whole = valid == segment.size();
+        if !whole {
+            segment.set_size(valid)?;
+        }
+        segment.seal()?;
+        self.tell(segment, valid);
+        self.done += valid;
+        Ok(whole)
+    }
+
+    /// Takes over the next batch; gives where it ends.
+    fn batch(
+        &mut self,
+        segment: &Segment,
+        scan: &mut Scan,
+        last_indexed: &mut u64,
+    ) -> Result<Option<u64>, Stop> {
+        let Some(found) = scan.next()? else {
+            return Ok(None);
+        };
+        let relative = found.last_offset.saturating_sub(segment.base_offset);
+        let in_order = found
+            .header
+            .is_none_or(|header| header.base_offset >= self.next);
+        if !in_order || found.last_offset < self.next || relative > i64::from(i32::MAX) {
+            let source = BadBatch::Offsets {
+                base: found.base_offset,
+                delta: found.header.map_or(0, |header| header.last_offset_delta),
+            };
+            let position = found.position;
+            return Err(Stop::Bad { position, source });
+        }
+        scan.check_crc(&found)?;
+        index(segment, &found, last_indexed, self.config).map_err(Stop::Fault)?;
+        self.next = found.last_offset.saturating_add(1);
+        if let Some(header) = &found.header {
+            let epoch = LeaderEpoch(header.partition_leader_epoch);
+            if epoch.0 >= 0 && self.epochs.latest().is_none_or(|latest| epoch > latest) {
+                self.epochs.assign(epoch, header.base_offset);
+            }
+            let done = replay(&mut self.producers, scan, &found).map_err(Stop::Fault)?;
+            if let Some(done) = done {
+                if let Some(aborted) = done.aborted() {
+                    segment.txn_index.append(aborted).map_err(Stop::Fault)?;
+                }
+                self.completed.push(done);
+            }
+        }
+        Ok(Some(found.end()))
+    }
+
+    fn tell(&mut self, segment: &Segment, position: u64) {
+        (self.progress)(Progress {
+            segment_base_offset: segment.base_offset,
+            bytes_done: self.done + position,
+            bytes_total: self.total,
+        });
+    }
+}
+
+/// Applies one batch to the producers.
+fn replay(
+    producers: &mut Producers,
+    scan: &Scan,
+    found: &Found,
+) -> Result<Option<CompletedTxn>, Fault> {
+    let Some(header) = found.header.filter(|header| header.has_producer_id()) else {
+        return Ok(None);
+    };
+    if !header.is_control() {
+        producers.apply(&header);
+        return Ok(None);
+    }
+    let bytes = scan.bytes(found)?;
+    let marker = bytes
+        .get(HEADER_LEN..)
+        .and_then(|records| read_marker(&header, records))
+        .flatten();
+    Ok(marker.and_then(|marker| producers.apply_marker(&header, marker)))
+}
+
+/// The producers of a log as it stands: the newest snapshot, and what was written since.
+pub(super) fn rebuild_producers(log: &Log, now_ms: i64) -> Result<Producers, Fault> {
+    let deadline = now_ms.saturating_sub(log.config().producer_id_expiration_ms);
+    producers_at(
+        log.cache.disk(),
+        &log.folder,
+        &log.segments,
+        (log.log_start_offset(), log.log_end_offset()),
+        deadline,
+    )
+}
+
+fn load_producers(open: &OpenLog, segments: &[Arc<Segment>], end: i64) -> Result<Producers, Fault> {
+    let deadline = open
+        .now_ms
+        .saturating_sub(open.config.producer_id_expiration_ms);
+    producers_at(
+        open.cache.disk(),
+        &open.folder,
+        segments,
+        (open.log_start, end),
+        deadline,
+    )
+}
+
+fn producers_at(
+    disk: Disk,
+    folder: &Path,
+    segments: &[Arc<Segment>],
+    (log_start, end): (i64, i64),
+    deadline: i64,
+) -> Result<Producers, Fault> {
+    let mut producers = Producers::default();
+    let mut from = log_start;
+    for offset in snapshots(disk, folder)?.into_iter().rev() {
+        if offset > end || offset <= log_start {
+            continue;
+        }
+        let path = layout::path(folder, offset, Kind::Snapshot);
+        if let Some(stored) = snapshot::decode(&disk.read(&path).at(&path)?) {
+            producers = Producers::load(stored, deadline);
+            from = offset;
+            break;
+        }
+        // A torn one is of no use; the log itself tells.
+        disk.remove_file(&path).at(&path)?;
+    }
+    let first = super::read::floor(segments, from).unwrap_or(0);
+    for segment in &segments[first.min(segments.len())..] {
+        if from >= end || segment.base_offset >= end || segment.size() == 0 {
+            continue;
+        }
+        let Some(start) = segment.find(from)? else {
+            continue;
+        };
+        let mut scan = segment.scan_from(start.position, HEADERS)?;
+        while let Some(found) = segment.step(&mut scan)? {
+            if found.base_offset >= end {
+                break;
+            }
+            if found.base_offset >= from {
+                replay(&mut producers, &scan, &found)?;
+            }
+        }
+    }
+    Ok(producers)
+}
+
+/// Where a log ends that was closed in order.
+fn end_of_clean(open: &OpenLog, segments: &[Arc<Segment>]) -> Result<i64, Fault> {
+    let last = segments.last().expect("a log has a segment");
+    if last.size() == 0 {
+        return Ok(last.base_offset);
+    }
+    // An orderly stop leaves a snapshot and a recovery point at the end.
+    let newest = snapshots(open.cache.disk(), &open.folder)?.pop_last();
+    if newest == Some(open.recovery_point) && open.recovery_point > last.base_offset {
+        return Ok(open.recovery_point);
+    }
+    let from = last.offset_index.last()?;
+    let mut scan = last.scan_from(from.position.into(), HEADERS)?;
+    let mut end = last.base_offset;
+    while let Some(found) = last.step(&mut scan)? {
+        end = found.last_offset.saturating_add(1);
+    }
+    Ok(end)
+}
+
+/// The offsets of the snapshots in a folder.
+fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Fault> {
+    let mut offsets = BTreeSet::new();
+    for entry in disk.list(folder).at(folder)? {
+        match FileName::parse(&entry.name) {
+            FileName::Live {
+                offset,
+                kind: Kind::Snapshot,
+            } => {
+                offsets.insert(offset);
+            }
+            FileName::Live { .. }
+            | FileName::Swap { .. }
+            | FileName::Leftover
+            | FileName::Other => {}
+        }
+    }
+    Ok(offsets)
+}
+
+/// Removes the snapshots that are of no use: outside the log, or neither the newest nor at the
+/// start of a segment.
+fn drop_snapshots(log: &Log) -> Result<(), Fault> {
+    let disk = log.cache.disk();
+    let (start, end) = (log.log_start_offset(), log.log_end_offset());
+    let all = snapshots(disk, &log.folder)?;
+    let newest = all.range(..=end).next_back().copied();
+    for offset in all {
+        let bounds = |segment: &Arc<Segment>| segment.base_offset == offset;
+        let useful = Some(offset) == newest || log.segments.iter().any(bounds);
+        if offset > end || offset <= start || !useful {
+            let path = layout::path(&log.folder, offset, Kind::Snapshot);
+            disk.remove_file(&path).at(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes the snapshots of what was cut off.
+pub(super) fn drop_snapshots_above(disk: Disk, folder: &Path, end: i64) -> Result<(), Fault> {
+    for offset in snapshots(disk, folder)? {
+        if offset > end {
+            let path = layout::path(folder, offset, Kind::Snapshot);
+            disk.remove_file(&path).at(&path)?;
+        }
+    }
+    Ok(())
+}

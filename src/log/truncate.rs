@@ -1,0 +1,75 @@
+//! Cutting a log at its end, which only followers do: to agree with a leader whose log parts from
+//! theirs.
+
+use std::sync::Arc;
+
+use super::epochs::Epochs;
+use super::fault::Fault;
+use super::log::{Active, Doomed, Log};
+use super::recover;
+use super::segment::Segment;
+
+impl Log {
+    /// Cuts off everything at and beyond `offset`; says whether there was anything. What is cut
+    /// away in whole segments is returned for removal.
+    pub(crate) fn truncate_to(&mut self, offset: i64, now_ms: i64) -> Result<Doomed, Fault> {
+        if offset >= self.log_end_offset() {
+            return self.doom(Vec::new());
+        }
+        if offset < self.segments[0].base_offset {
+            return self.truncate_fully(offset, now_ms);
+        }
+        self.flush.truncated(offset);
+        self.shared.set_log_end(offset);
+        let keep = self
+            .segments
+            .partition_point(|segment| segment.base_offset <= offset);
+        let gone = self.segments.split_off(keep);
+        self.shared.set_segments(self.segments.clone());
+        let doomed = self.doom(gone)?;
+        let active = Arc::clone(self.active_segment());
+        self.tail_batches = self.tail_batches.saturating_sub(active.forget_tail(true));
+        active.truncate_to(offset)?;
+        self.shared
+            .set_log_start(self.log_start_offset().min(offset));
+        self.active = Active::new(&self.config(), now_ms);
+        self.reload(offset, now_ms)?;
+        Ok(doomed)
+    }
+
+    /// Drops everything and begins anew, empty, at `offset`.
+    pub(crate) fn truncate_fully(&mut self, offset: i64, now_ms: i64) -> Result<Doomed, Fault> {
+        let config = self.config();
+        self.flush.truncated(offset);
+        let gone = std::mem::take(&mut self.segments);
+        let doomed = self.doom(gone)?;
+        let segment = Segment::open(
+            &self.cache,
+            &self.folder,
+            offset,
+            config.segment_index_bytes,
+        )?;
+        segment.create_files()?;
+        self.segments = vec![Arc::new(segment)];
+        self.shared.set_segments(self.segments.clone());
+        self.shared.set_log_start(offset);
+        self.shared.set_log_end(offset);
+        self.active = Active::new(&config, now_ms);
+        self.store_epochs(Epochs::default())?;
+        self.reload(offset, now_ms)?;
+        Ok(doomed)
+    }
+
+    /// Producers, epochs and snapshots as they are for a log that ends at `end`.
+    fn reload(&mut self, end: i64, now_ms: i64) -> Result<(), Fault> {
+        let mut epochs = self.epochs.clone();
+        if epochs.truncate_end(end) {
+            self.store_epochs(epochs)?;
+        }
+        recover::drop_snapshots_above(self.cache.disk(), &self.folder, end)?;
+        self.producers = recover::rebuild_producers(self, now_ms)?;
+        self.shared.clear_undecided();
+        self.shared.set_first_open(self.producers.first_open());
+        Ok(())
+    }
+}
