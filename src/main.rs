@@ -6,6 +6,7 @@
 
 mod base;
 mod machine;
+mod metadata;
 mod os;
 mod protocol;
 
