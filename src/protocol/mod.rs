@@ -2,3 +2,4 @@
 
 pub(crate) mod codec;
 pub(crate) mod error;
+pub(crate) mod records;
