@@ -22,6 +22,8 @@ use super::entry::{Member, Members};
 
 /// The tag of our field; Kafka's own count from 0.
 const MEMBERSHIP_TAG: u32 = 1000;
+/// Frame version and kind of a NoOpRecord.
+const NO_OP_FRAME: [u8; 2] = [1, 20];
 /// What a metadata batch may inflate to; they are written uncompressed and below 8 MiB
 /// (KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
 pub(super) const INFLATE_MAX: u64 = 64 << 20;
@@ -80,17 +82,41 @@ pub(super) fn leader_change(leader: i32, members: &Members, now_ms: i64) -> Vec<
 
 /// The batch from which on `members` vote.
 pub(super) fn membership(members: &Members, kraft_version: i16, now_ms: i64) -> Vec<u8> {
-    let mut exact = Vec::new();
-    codec::encode(&Exact::from(members), 0, true, &mut exact);
-    let tags = Tags(vec![(MEMBERSHIP_TAG, Bytes::from(exact))]);
     if kraft_version == 0 {
+        let tags = exact_tags(members);
         return data_batch(&[Record::NoOp(NoOpRecord { tags })], now_ms);
     }
+    control_batch(&[voters_record(members)], now_ms)
+}
+
+/// Key and value of Kafka's list of voters, with our field.
+pub(super) fn voters_record(members: &Members) -> ([u8; 4], Vec<u8>) {
     let record = ControlRecord::Voters(voters_of(members));
     let mut value = record.value();
-    value.pop();
-    codec::encode(&tags, 0, true, &mut value);
-    control_batch(&[(record.key(), value)], now_ms)
+    tag_members(&mut value, members);
+    (record.key(), value)
+}
+
+/// Puts our field into a control record's value, which ends with an empty section of tags.
+pub(super) fn tag_members(value: &mut Vec<u8>, members: &Members) {
+    let empty = value.pop();
+    debug_assert_eq!(empty, Some(0), "the record has no tags yet");
+    codec::encode(&exact_tags(members), 0, true, value);
+}
+
+/// Our field in the value that `record` was read from.
+pub(super) fn tagged_members(record: &ControlRecord, value: &[u8]) -> Option<Members> {
+    // What we wrote begins as the record without our field would, up to its empty tag section.
+    let plain = record.value();
+    let (_, plain) = plain.split_last()?;
+    let tags = value.strip_prefix(plain)?;
+    exact_in(&codec::decode::<Tags>(tags, 0, true).ok()?)
+}
+
+fn exact_tags(members: &Members) -> Tags {
+    let mut exact = Vec::new();
+    codec::encode(&Exact::from(members), 0, true, &mut exact);
+    Tags(vec![(MEMBERSHIP_TAG, Bytes::from(exact))])
 }
 
 /// A batch of metadata records, without offset and epoch.
@@ -164,14 +190,14 @@ pub(super) fn voters_of(members: &Members) -> Vec<Voter> {
 }
 
 /// The members that Kafka's list of voters means.
-pub(super) fn members_of(voters: Vec<Voter>) -> Members {
+pub(super) fn members_of(voters: &[Voter]) -> Members {
     let ids: BTreeSet<i32> = voters.iter().map(|voter| voter.id).collect();
     let nodes: BTreeMap<i32, Member> = voters
-        .into_iter()
+        .iter()
         .map(|voter| {
             let member = Member {
                 directory: voter.directory,
-                endpoints: voter.endpoints,
+                endpoints: voter.endpoints.clone(),
             };
             (voter.id, member)
         })
@@ -179,24 +205,24 @@ pub(super) fn members_of(voters: Vec<Voter>) -> Members {
     Members::new(vec![ids], nodes)
 }
 
-fn members_of_control(key: &[u8], value: &[u8]) -> Option<Members> {
-    let ControlRecord::Voters(voters) = ControlRecord::read(key, value).ok()? else {
+/// The members that a record of the voters names.
+pub(super) fn members_of_control(key: &[u8], value: &[u8]) -> Option<Members> {
+    let record = ControlRecord::read(key, value).ok()?;
+    let ControlRecord::Voters(voters) = &record else {
         return None;
     };
-    // What we wrote begins as the record without our field would, up to its empty tag section.
-    let plain = ControlRecord::Voters(voters.clone()).value();
-    let tags = value
-        .get(plain.len() - 1..)
-        .filter(|_| value.starts_with(&plain[..plain.len() - 1]));
-    let exact = tags.and_then(|tags| exact_in(&codec::decode::<Tags>(tags, 0, true).ok()?));
-    Some(exact.unwrap_or_else(|| members_of(voters)))
+    tagged_members(&record, value).or_else(|| Some(members_of(voters)))
 }
 
 fn members_of_no_op(value: &[u8]) -> Option<Members> {
-    match Record::decode(value).ok()? {
-        Record::NoOp(record) => exact_in(&record.tags),
-        _ => None,
+    // Nearly all lone records are of another kind: look before reading.
+    if !value.starts_with(&NO_OP_FRAME) {
+        return None;
     }
+    let Record::NoOp(record) = Record::decode(value).ok()? else {
+        return None;
+    };
+    exact_in(&record.tags)
 }
 
 fn exact_in(tags: &Tags) -> Option<Members> {

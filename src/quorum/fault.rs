@@ -25,6 +25,9 @@ pub(crate) enum Fault {
         next_path: PathBuf,
         next: u64,
     },
+    /// A batch does not follow the end of the log.
+    #[error("a batch was to be written that does not follow the log's end at offset {end}")]
+    Misplaced { end: i64 },
     /// The log begins after offset 0 and nothing tells what came before.
     #[error("the metadata log begins at offset {start} and no snapshot reaches that far")]
     NoSnapshot { start: i64 },

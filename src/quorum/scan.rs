@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::os::disk::File;
-use crate::protocol::records::{BadBatch, Batch, Header};
+use crate::protocol::records::{BadBatch, Batch};
 
 /// Bytes read at once.
 const WINDOW: usize = 1 << 20;
@@ -23,7 +23,7 @@ pub(super) struct Expected {
 pub(super) fn batches(
     file: &File,
     mut expected: Expected,
-    mut found: impl FnMut(&Header, &[u8]),
+    mut found: impl FnMut(&Batch<'_>),
 ) -> io::Result<u64> {
     let mut window = Window::new(file)?;
     let mut position = 0;
@@ -31,7 +31,7 @@ pub(super) fn batches(
         if !fits(&batch, expected) {
             break;
         }
-        found(&batch.header, batch.bytes());
+        found(&batch);
         expected = Expected {
             offset: batch.header.next_offset(),
             epoch: batch.header.partition_leader_epoch,
@@ -41,10 +41,10 @@ pub(super) fn batches(
     Ok(position)
 }
 
-/// The first place after `position` where a valid batch stands that may belong to the log.
+/// The first place from `position` on where a valid batch stands that may belong to the log.
 pub(super) fn next_valid(file: &File, position: u64, expected: Expected) -> io::Result<Option<u64>> {
     let mut window = Window::new(file)?;
-    for at in position + 1..window.len {
+    for at in position..window.len {
         if window.may_begin_at(at)?
             && let Some(batch) = window.batch_at(at)?
             && batch.header.base_offset >= expected.offset
