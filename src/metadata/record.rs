@@ -445,22 +445,24 @@ message! {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Kafka 4.1.2's own encodings: name, kind, version and the body's bytes in hex.
     const SAMPLES: &str = include_str!("testdata/records.txt");
+
+    /// The bytes that a line of a test file spells.
+    pub(crate) fn unhex(line: &str) -> Vec<u8> {
+        let digits = |pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
+        line.as_bytes().chunks(2).map(digits).collect()
+    }
 
     fn samples() -> impl Iterator<Item = (u32, i16, Vec<u8>)> {
         SAMPLES.lines().map(|line| {
             let mut words = line.split(' ').skip(1);
             let kind = words.next().unwrap().parse().unwrap();
             let version = words.next().unwrap().parse().unwrap();
-            let hex = words.next().unwrap().as_bytes();
-            let body = hex
-                .chunks(2)
-                .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
-                .collect();
+            let body = unhex(words.next().unwrap());
             (kind, version, body)
         })
     }

@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
     /// whether it knows the tag; others are skipped. Classic versions have no such section.
     pub(crate) fn tags(
         &mut self,
-        mut each: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, Malformed>,
+        mut each: impl FnMut(u32, &mut Self) -> Result<bool, Malformed>,
     ) -> Result<(), Malformed> {
         if !self.flexible {
             return Ok(());
