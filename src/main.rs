@@ -9,6 +9,7 @@ mod machine;
 mod metadata;
 mod os;
 mod protocol;
+mod quorum;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use crate::base::Uuid;
 use crate::metadata::record::{NoOpRecord, Record};
 use crate::protocol::codec::{self, Tags, message};
+use crate::protocol::records::batch::Batch;
+use crate::protocol::records::build::BatchBuilder;
 use crate::protocol::records::control::{
     ControlRecord, LeaderChange, LeaderChangeVoter, Voter, VoterEndpoint,
 };
 use crate::protocol::records::iter::Records;
-use crate::protocol::records::{Batch, BatchBuilder};
 
 use super::entry::{Member, Members};
 
@@ -168,9 +169,10 @@ pub(super) fn control_records(batch: &Batch<'_>) -> Vec<ControlRecord> {
     let Ok(records) = Records::of(batch, INFLATE_MAX) else {
         return Vec::new();
     };
-    let read = records.iter().flatten().filter_map(|record| {
-        ControlRecord::read(record.key?, record.value?).ok()
-    });
+    let read = records
+        .iter()
+        .flatten()
+        .filter_map(|record| ControlRecord::read(record.key?, record.value?).ok());
     read.collect()
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::os::disk::{Disk, File};
+use crate::protocol::records::batch::{Batch, Header};
 use crate::protocol::records::control::ControlRecord;
-use crate::protocol::records::{Batch, Header};
 
 use super::control;
 use super::entry::Members;
@@ -36,6 +36,8 @@ pub(super) struct Folder {
 #[derive(Clone, Debug)]
 pub(super) struct Basis {
     pub(super) members: Members,
+    /// Whether log or snapshot named the members; else they are those of the configuration.
+    pub(super) named: bool,
     pub(super) kraft_version: i16,
 }
 
@@ -97,7 +99,9 @@ impl MetadataLog {
     fn bases(&self) -> Result<Vec<i64>, Fault> {
         let dir = &self.folder.dir;
         let files = self.folder.disk.list(dir).at("list", dir)?;
-        let bases = files.iter().filter_map(|entry| offset_in(&entry.name, "log"));
+        let bases = files
+            .iter()
+            .filter_map(|entry| offset_in(&entry.name, "log"));
         Ok(bases.collect())
     }
 
@@ -200,6 +204,7 @@ impl MetadataLog {
     fn forget_members(&mut self, old: usize) {
         if let Some((_, members)) = self.members.drain(..old).next_back() {
             self.basis.members = members;
+            self.basis.named = true;
         }
     }
 
@@ -311,7 +316,9 @@ impl MetadataLog {
     /// already durable.
     pub(super) fn purge(&mut self, anchor: Anchor) -> Result<(), Fault> {
         self.forget_before(anchor.offset);
-        let old = self.members.partition_point(|(index, _)| *index < anchor.index);
+        let old = self
+            .members
+            .partition_point(|(index, _)| *index < anchor.index);
         self.forget_members(old);
         self.anchor = anchor;
         while self.segments.len() > 1 && self.segments[1].base <= anchor.offset {
@@ -480,6 +487,11 @@ impl MetadataLog {
         }
     }
 
+    /// Whether the voters are those of log or snapshot and not of the configuration.
+    pub(super) fn names_members(&self) -> bool {
+        self.basis.named || !self.members.is_empty()
+    }
+
     /// The newest kraft.version of log and snapshot.
     pub(super) fn kraft_version(&self) -> i16 {
         self.kraft_version
@@ -518,11 +530,15 @@ impl MetadataLog {
     pub(super) fn tidy_producers(&self) -> Result<(), Fault> {
         let (disk, dir) = (self.folder.disk, &self.folder.dir);
         let files = disk.list(dir).at("list", dir)?;
-        let offsets = files.iter().filter_map(|entry| offset_in(&entry.name, "snapshot"));
+        let offsets = files
+            .iter()
+            .filter_map(|entry| offset_in(&entry.name, "snapshot"));
         let (kept, beyond): (Vec<i64>, Vec<i64>) = offsets.partition(|at| *at <= self.end);
-        let stray = kept.iter().rev().skip(1).filter(|at| {
-            !self.segments.iter().any(|segment| segment.base == **at)
-        });
+        let stray = kept
+            .iter()
+            .rev()
+            .skip(1)
+            .filter(|at| !self.segments.iter().any(|segment| segment.base == **at));
         for offset in stray.chain(&beyond) {
             let path = dir.join(file_name(*offset, "snapshot"));
             disk.remove_file(&path).at("remove", &path)?;

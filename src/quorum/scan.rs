@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::os::disk::File;
-use crate::protocol::records::{BadBatch, Batch};
+use crate::protocol::records::batch::{BadBatch, Batch};
 
 /// Bytes read at once.
 const WINDOW: usize = 1 << 20;
@@ -42,7 +42,11 @@ pub(super) fn batches(
 }
 
 /// The first place from `position` on where a valid batch stands that may belong to the log.
-pub(super) fn next_valid(file: &File, position: u64, expected: Expected) -> io::Result<Option<u64>> {
+pub(super) fn next_valid(
+    file: &File,
+    position: u64,
+    expected: Expected,
+) -> io::Result<Option<u64>> {
     let mut window = Window::new(file)?;
     for at in position..window.len {
         if window.may_begin_at(at)?

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::os::disk::{Disk, File, Open};
-use crate::protocol::records::Header;
+use crate::protocol::records::batch::Header;
 
 use super::fault::{At, Fault};
 

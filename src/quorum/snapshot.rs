@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use crate::metadata::record::Record;
 use crate::os::disk::{Disk, Open, with_suffix};
+use crate::protocol::records::batch::{Batch, Batches};
 use crate::protocol::records::control::ControlRecord;
 use crate::protocol::records::iter::Records;
-use crate::protocol::records::{Batch, BatchBuilder, Batches};
 
 use super::control::{self, INFLATE_MAX, place};
 use super::entry::Members;
@@ -54,9 +54,8 @@ pub(super) struct Content {
 pub(super) struct Preface {
     /// The timestamp of the newest batch that the snapshot replaces.
     pub(super) last_timestamp: i64,
+    /// The voters, which are written down unless they are those of the configuration.
     pub(super) basis: Basis,
-    /// Whether the log named the voters; those of the configuration are not written down.
-    pub(super) names_members: bool,
 }
 
 impl SnapshotId {
@@ -78,14 +77,19 @@ impl SnapshotId {
 /// The snapshots of a folder, oldest first.
 pub(super) fn list(disk: Disk, dir: &Path) -> Result<Vec<SnapshotId>, Fault> {
     let files = disk.list(dir).at("list", dir)?;
-    let ids = files.iter().filter_map(|entry| SnapshotId::parse(&entry.name));
+    let ids = files
+        .iter()
+        .filter_map(|entry| SnapshotId::parse(&entry.name));
     Ok(ids.collect())
 }
 
 /// Removes what a crash left half written or half deleted, here or in Kafka.
 pub(super) fn tidy(disk: Disk, dir: &Path) -> Result<(), Fault> {
     for entry in disk.list(dir).at("list", dir)? {
-        if [PART, DELETED, ".tmp"].iter().any(|end| entry.name.ends_with(end)) {
+        if [PART, DELETED, ".tmp"]
+            .iter()
+            .any(|end| entry.name.ends_with(end))
+        {
             let path = dir.join(&entry.name);
             disk.remove_file(&path).at("remove", &path)?;
         }
@@ -94,11 +98,7 @@ pub(super) fn tidy(disk: Disk, dir: &Path) -> Result<(), Fault> {
 }
 
 /// Removes all but the newest `kept` snapshots; says which is the oldest left.
-pub(super) fn forget_old(
-    disk: Disk,
-    dir: &Path,
-    kept: usize,
-) -> Result<Option<SnapshotId>, Fault> {
+pub(super) fn forget_old(disk: Disk, dir: &Path, kept: usize) -> Result<Option<SnapshotId>, Fault> {
     let ids = list(disk, dir)?;
     let old = ids.len().saturating_sub(kept);
     for id in &ids[..old] {
@@ -138,7 +138,10 @@ pub(super) fn write(
         put(control::data_batch(chunk, now_ms), chunk.len())?;
     }
     let footer = ControlRecord::SnapshotFooter;
-    put(control::control_batch(&[(footer.key(), footer.value())], now_ms), 1)?;
+    put(
+        control::control_batch(&[(footer.key(), footer.value())], now_ms),
+        1,
+    )?;
     file.sync_data().at("sync", &part)?;
     disk.make_read_only(&part).at("protect", &part)?;
     disk.rename(&part, &path).at("rename", &part)?;
@@ -153,7 +156,7 @@ fn header_records(preface: &Preface) -> Vec<([u8; 4], Vec<u8>)> {
     let members = &preface.basis.members;
     if preface.basis.kraft_version == 0 {
         let mut value = header.value();
-        if preface.names_members {
+        if preface.basis.named {
             control::tag_members(&mut value, members);
         }
         return vec![(header.key(), value)];
@@ -205,7 +208,8 @@ fn take_control(batch: &Batch<'_>, content: &mut Content) -> Result<bool, &'stat
         let (Some(key), Some(value)) = (record.key, record.value) else {
             return Err("a control record has no key or no value");
         };
-        let control = ControlRecord::read(key, value).map_err(|_| "a control record is malformed")?;
+        let control =
+            ControlRecord::read(key, value).map_err(|_| "a control record is malformed")?;
         match control {
             ControlRecord::SnapshotHeader {
                 last_contained_log_timestamp,
@@ -242,14 +246,14 @@ mod tests {
     use crate::os::disk::TempDir;
     use crate::quorum::entry::fixed_members;
 
-    fn preface(kraft_version: i16, names_members: bool) -> Preface {
+    fn preface(kraft_version: i16, named: bool) -> Preface {
         Preface {
             last_timestamp: 77,
             basis: Basis {
                 members: fixed_members(&[NodeId(1), NodeId(2)]),
+                named,
                 kraft_version,
             },
-            names_members,
         }
     }
 
