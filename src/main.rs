@@ -11,6 +11,7 @@ mod net;
 mod os;
 mod protocol;
 mod security;
+mod quorum;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The handle to the machine's disk.
@@ -120,16 +120,38 @@ impl Disk {
 
     /// Replaces a small file whole: written beside it, synced, renamed over it, folder synced.
     pub(crate) fn write_atomically(self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.replace_synced(path, content)?;
+        match path.parent() {
+            Some(parent) => self.sync_dir(parent),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces a small file whole, as [`Disk::write_atomically`] but without waiting for the disk:
+    /// after a crash of the machine the old file, the new one or an empty one stands there. For
+    /// what can be computed again.
+    pub(crate) fn replace(self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let tmp = with_suffix(path, ".tmp");
+        let file = self.open(&tmp, Open::Write)?;
+        file.set_len(0)?;
+        file.write_all_at(content, 0)?;
+        self.rename(&tmp, path)
+    }
+
+    /// Replaces a small file whole; after a crash of the machine the old or the new one stands
+    /// there, and which is certain only after [`Disk::sync_dir`].
+    pub(crate) fn replace_synced(self, path: &Path, content: &[u8]) -> io::Result<()> {
         let tmp = with_suffix(path, ".tmp");
         let file = self.open(&tmp, Open::Write)?;
         file.set_len(0)?;
         file.write_all_at(content, 0)?;
         file.sync_data()?;
-        self.rename(&tmp, path)?;
-        match path.parent() {
-            Some(parent) => self.sync_dir(parent),
-            None => Ok(()),
-        }
+        self.rename(&tmp, path)
+    }
+
+    /// Takes the right to write from everybody (mode 0400).
+    pub(crate) fn make_read_only(self, path: &Path) -> io::Result<()> {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o400))
     }
 
     /// Locks a file exclusively, making it when absent; fails at once when another process

@@ -1,6 +1,8 @@
 //! Tasks: named, spawned in groups that are told to stop and are waited for, and blocking work.
 
 use std::future::Future;
+use std::io;
+use std::thread;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -79,4 +81,27 @@ pub(crate) fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
     tokio::task::spawn_blocking(work)
+}
+
+/// Starts a named thread of its own, for work that waits for the disk all its life.
+pub(crate) fn thread(
+    name: &'static str,
+    work: impl FnOnce() + Send + 'static,
+) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+/// Starts a named thread with a runtime of its own, for what must keep its timers whatever the
+/// other runtimes are busy with. The runtime ends with the future that `make` gives.
+pub(crate) fn thread_with_runtime<F>(
+    name: &'static str,
+    make: impl FnOnce() -> F + Send + 'static,
+) -> io::Result<thread::JoinHandle<()>>
+where
+    F: Future<Output = ()>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    thread(name, move || runtime.block_on(make()))
 }

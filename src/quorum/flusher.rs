@@ -1,0 +1,132 @@
+//! The one thread that makes appended batches durable: all that is queued with one sync a file,
+//! completed in the order of the appends.
+//!
+//! A failed sync is final. The kernel may have dropped the pages and would report success next
+//! time, so nothing that follows is ever called durable.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use parking_lot::Mutex;
+
+use crate::os::disk::File;
+use crate::os::tasks;
+
+/// Appends that may wait for the disk; openraft has one under way, so this is never full.
+const QUEUE: usize = 64;
+
+/// Told once what it asked for is durable, or never will be.
+pub(super) type Done = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// The handle to the thread.
+#[derive(Debug)]
+pub(super) struct Flusher {
+    jobs: Mutex<Option<SyncSender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Job {
+    file: Arc<File>,
+    done: Done,
+}
+
+impl Flusher {
+    /// Starts the thread.
+    pub(super) fn start() -> io::Result<Self> {
+        let (sender, jobs) = sync_channel(QUEUE);
+        let thread = tasks::thread("metadata-flusher", move || run(&jobs))?;
+        Ok(Self {
+            jobs: Mutex::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Asks for what was written to `file` so far to become durable.
+    pub(super) fn submit(&self, file: Arc<File>, done: Done) {
+        let sender = self.jobs.lock().clone();
+        let job = Job { file, done };
+        let refused = match sender {
+            Some(sender) => sender.send(job).map_err(|unsent| unsent.0),
+            None => Err(job),
+        };
+        if let Err(job) = refused {
+            (job.done)(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+    }
+
+    /// Ends the thread once all that was asked for is done.
+    pub(super) fn stop(&self) {
+        drop(self.jobs.lock().take());
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic of the thread was already answered by dropping its callbacks.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(jobs: &Receiver<Job>) {
+    let mut failed = None;
+    while let Ok(first) = jobs.recv() {
+        let mut batch = vec![first];
+        batch.extend(jobs.try_iter());
+        if failed.is_none() {
+            failed = sync_all(&batch).err();
+        }
+        for job in batch {
+            (job.done)(match &failed {
+                None => Ok(()),
+                Some(error) => Err(again(error)),
+            });
+        }
+    }
+}
+
+/// Syncs each file once; neighbouring jobs nearly always share one.
+fn sync_all(batch: &[Job]) -> io::Result<()> {
+    let mut synced: Option<&Arc<File>> = None;
+    for job in batch.iter().rev() {
+        if synced.is_none_or(|file| !Arc::ptr_eq(file, &job.file)) {
+            job.file.sync_data()?;
+            synced = Some(&job.file);
+        }
+    }
+    Ok(())
+}
+
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error.kind().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::os::disk::{Disk, Open, TempDir};
+
+    #[test]
+    fn callbacks_come_in_order_and_a_stopped_thread_refuses() {
+        let dir = TempDir::new();
+        let file = Arc::new(Disk.open(&dir.path().join("f"), Open::New).unwrap());
+        let flusher = Flusher::start().unwrap();
+        let (told, heard) = mpsc::channel();
+        for number in 0..50 {
+            let told = told.clone();
+            let done = Box::new(move |result: io::Result<()>| {
+                told.send((number, result.is_ok())).unwrap();
+            });
+            flusher.submit(Arc::clone(&file), done);
+        }
+        flusher.stop();
+        let done = Box::new(move |result: io::Result<()>| told.send((50, result.is_ok())).unwrap());
+        flusher.submit(file, done);
+        let heard: Vec<_> = heard.iter().collect();
+        assert!(heard.iter().map(|(number, _)| *number).eq(0..=50));
+        assert!(heard[..50].iter().all(|(_, ok)| *ok) && !heard[50].1);
+    }
+}
