@@ -1,32 +1,22 @@
-//! DescribeConfigs: versions 1-4. IncrementalAlterConfigs: versions 0-1. AlterConfigs: versions
-//! 0-2. ListConfigResources: versions 0-1.
+//! DescribeConfigs: versions 1-4.
 //!
-//! - DescribeConfigs v1 tells sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
-//! - ListConfigResources v0 lists client-metrics subscriptions (KIP-714), v1 whatever has options
-//!   (KIP-1142).
+//! - v1 tells sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
 
 use std::sync::Arc;
 
-use kafka_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
 };
-use kafka_protocol::messages::incremental_alter_configs_response::AlterConfigsResourceResponse as Altered;
-use kafka_protocol::messages::list_config_resources_response::ConfigResource;
-use kafka_protocol::messages::{
-    AlterConfigsRequest, AlterConfigsResponse, DescribeConfigsRequest, DescribeConfigsResponse,
-    IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-};
+use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 use kafka_protocol::protocol::StrBytes;
 
-use super::context::{Context, Effective};
+use super::context::Context;
 use super::serve::{Refuse, Reply};
 use super::topics::words;
 use crate::config::describe::{self, Entry};
-use crate::config::{alter, ConfigError, ErrorKind, Values};
-use crate::controller::ask::{AlterConfigs, ConfigChange, ConfigOp, IncrementalAlterConfigs};
+use crate::config::options::Effective;
+use crate::config::{ConfigError, ErrorKind, Values};
 use crate::metadata::image::configs::{Resource, ResourceType};
 use crate::metadata::names;
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -108,7 +98,7 @@ fn type_name(_code: i8) -> &'static str {
 
 fn own(ctx: &Context, kind: ResourceType, name: &str) -> Values {
     let resource = Resource { kind, name: name.to_owned() };
-    ctx.image().configs.options(&resource).cloned().unwrap_or_default()
+    ctx.image().configs.of(&resource).map(|own| Values::clone(own)).unwrap_or_default()
 }
 
 fn this_broker(ctx: &Context, name: &str) -> Result<(), Refusal> {

@@ -2,49 +2,43 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kafka_protocol::protocol::StrBytes;
+use tokio::sync::watch;
 
 use crate::base::NodeId;
-use crate::config::BrokerConfig;
+use crate::config::options::Options;
 use crate::controller::ask::Ask;
 use crate::metadata::image::Image;
 use crate::metadata::view::Node;
-use crate::protocol::error::{ErrorCode, Refusal};
+use crate::protocol::error::Refusal;
 use crate::quorum::Published;
 use crate::replica::manager::Manager;
 use crate::security::session::Session;
 
+use super::controller::ActiveController;
 use super::producers::ProducerIds;
+use crate::os::tasks::Tasks;
+
+/// How long an answer waits for this broker to follow what it says.
+const FOLLOW: Duration = Duration::from_secs(5);
 
 /// The parts of a running broker, the same for all requests.
 pub(crate) struct Parts {
     pub(crate) node_id: NodeId,
     pub(crate) cluster_id: String,
-    pub(crate) options: Options,
+    pub(crate) options: Arc<Options>,
     /// `advertised.listeners` is not set: clients are told the address they reached.
     pub(crate) advertises_reached_address: bool,
-    pub(crate) metadata: tokio::sync::watch::Receiver<Published>,
-    pub(crate) controller: crate::controller::Handle,
+    pub(crate) metadata: watch::Receiver<Published>,
+    pub(crate) controller: ActiveController,
+    /// How far the quorum has committed.
+    pub(crate) committed: watch::Receiver<i64>,
+    /// Told when the node stops: nobody waits any longer.
+    pub(crate) stopping: Tasks,
     pub(crate) replicas: Arc<Manager>,
     pub(crate) producer_ids: ProducerIds,
-}
-
-/// The node's options: what its file says with what was set on it while it runs.
-pub(crate) struct Options {
-    file: BrokerConfig,
-}
-
-impl Options {
-    /// The options of a file, with nothing set yet.
-    pub(crate) fn new(file: BrokerConfig) -> Self {
-        Self { file }
-    }
-
-    /// The options as the file has them; for those that do not change while running.
-    pub(crate) fn file(&self) -> &BrokerConfig {
-        &self.file
-    }
 }
 
 /// Where a broker is, as the asking client is told.
@@ -98,11 +92,16 @@ impl Context {
         }
     }
 
-    /// Asks the controller, and waits until its answer is committed.
+    /// Asks the controller, and waits until its answer is committed and this broker follows it,
+    /// so that the client's next request finds what it asked for.
     pub(crate) async fn ask<A: Ask>(&self, request: A) -> Result<A::Reply, Refusal> {
-        let answer = self.parts.controller.ask(request.into_event()).await;
-        let answer = answer.map_err(|_| Refusal::bare(ErrorCode::NotController))?;
-        A::reply(answer).unwrap_or(Err(Refusal::bare(ErrorCode::UnknownServerError)))
+        let reply = self.parts.controller.ask(request).await?;
+        let end = *self.parts.committed.borrow();
+        let mut metadata = self.parts.metadata.clone();
+        let followed = metadata.wait_for(|published| published.end_offset >= end);
+        // A broker that falls behind answers all the same: what was asked for is done.
+        let _ = tokio::time::timeout(FOLLOW, followed).await;
+        Ok(reply)
     }
 }
 

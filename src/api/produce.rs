@@ -267,7 +267,7 @@ fn transactional(request: &ProduceRequest) -> ErrorCode {
 /// acks=0: an error can only be told by closing the connection (KafkaApis.handleProduceRequest).
 fn unanswered(response: &ProduceResponse) -> Reply<ProduceResponse> {
     let outcomes = response.responses.iter().flat_map(|topic| {
-        topic.partition_responses.iter().map(|outcome| (topic, outcome))
+        topic.partition_responses.iter().map(move |outcome| (topic, outcome))
     });
     for (topic, outcome) in outcomes {
         if outcome.error_code != ErrorCode::None.code() {

@@ -75,13 +75,13 @@ fn is_software_word(word: &str) -> bool {
 
 fn supported(version: i16) -> Vec<SupportedFeatureKey> {
     let known = controller::SUPPORTED.iter();
-    let readable = known.filter(|range| version >= READS_LEVEL_ZERO || range.min > 0);
+    let readable = known.filter(|(_, levels)| version >= READS_LEVEL_ZERO || levels.min > 0);
     readable
-        .map(|range| {
+        .map(|(name, levels)| {
             SupportedFeatureKey::default()
-                .with_name(StrBytes::from_static_str(range.name))
-                .with_min_version(range.min)
-                .with_max_version(range.max)
+                .with_name(StrBytes::from_static_str(name))
+                .with_min_version(levels.min)
+                .with_max_version(levels.max)
         })
         .collect()
 }

@@ -8,6 +8,7 @@
 //! - [`broker`]: what the broker's options mean together
 //! - [`start`]: what a node refuses to start with
 //! - [`listeners`]: addresses and their protocols
+//! - [`options`]: the options in force on a running node
 //! - [`describe`]: what DescribeConfigs and CreateTopics answer
 //! - [`alter`]: what AlterConfigs and IncrementalAlterConfigs accept
 //! - [`order`]: the order in which Kafka lists options
@@ -31,6 +32,7 @@ pub(crate) mod group;
 pub(crate) mod key;
 pub(crate) mod listeners;
 pub(crate) mod markdown;
+pub(crate) mod options;
 pub(crate) mod order;
 pub(crate) mod properties;
 pub(crate) mod quota;

@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use super::{Service, connection};
 use crate::os::tasks::Tasks;
 use crate::os::{clock, net};
-use crate::security::session::Session;
+use crate::security::session::{ListenerKind, Session};
 
 /// How long accepting pauses when the process is out of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -19,17 +19,24 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A bound socket that does not accept yet.
 pub(crate) struct Listener {
     name: Arc<str>,
+    kind: ListenerKind,
     socket: TcpListener,
     address: SocketAddr,
 }
 
 impl Listener {
     /// Binds the listener `name`; port 0 lets the system choose one.
-    pub(crate) fn bind(name: &str, address: SocketAddr, backlog: i32) -> io::Result<Self> {
+    pub(crate) fn bind(
+        name: &str,
+        kind: ListenerKind,
+        address: SocketAddr,
+        backlog: i32,
+    ) -> io::Result<Self> {
         let socket = net::listen(address, backlog)?;
         let address = socket.local_addr()?;
         Ok(Self {
             name: name.into(),
+            kind,
             socket,
             address,
         })
@@ -77,6 +84,7 @@ impl Listener {
         };
         let session = Arc::new(Session {
             listener: self.name.clone(),
+            kind: self.kind,
             peer,
             local,
         });

@@ -4,6 +4,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod disk;
+pub(crate) mod limits;
 pub(crate) mod net;
 pub(crate) mod random;
 pub(crate) mod residency;

@@ -8,11 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
+use super::background::Background;
 use super::fault::Fault;
 use super::isr::Replicas;
 use super::wait::WaitList;
 use crate::base::{LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
 use crate::log::append::Rejection;
+use crate::log::dir::LogDir;
+use crate::log::dirs::LogHandle;
 use crate::log::log::{AppendContext, AppendError, Appended, Log};
 use crate::log::producers::{Origin, Proof};
 use crate::log::read::{Located, LogReader, Slice, Want};
@@ -100,14 +103,16 @@ pub(crate) struct Partition {
     pub(crate) name: TopicPartition,
     pub(crate) topic_id: TopicId,
     node: NodeId,
+    /// Where its log lies.
+    pub(crate) dir: Arc<LogDir>,
     reader: LogReader,
-    log: Mutex<Log>,
+    log: Arc<Mutex<Log>>,
     role: RwLock<Arc<Role>>,
     high_watermark: AtomicI64,
     waiting: Arc<WaitList>,
     gone: AtomicBool,
     offline: AtomicBool,
-    background: Arc<super::background::Background>,
+    background: Arc<Background>,
 }
 
 impl Partition {
@@ -115,18 +120,20 @@ impl Partition {
     pub(crate) fn new(
         topic_id: TopicId,
         node: NodeId,
-        log: Log,
-        high_watermark: i64,
-        background: Arc<super::background::Background>,
+        name: TopicPartition,
+        log: LogHandle,
+        background: Arc<Background>,
     ) -> Self {
-        let reader = log.reader();
+        let high_watermark = log.dir.high_watermark(&name);
+        let reader = log.reader;
         let ends = (reader.log_start_offset(), reader.log_end_offset());
         Self {
-            name: log.partition().clone(),
+            name,
             topic_id,
             node,
             reader,
-            log: Mutex::new(log),
+            log: log.log,
+            dir: log.dir,
             role: RwLock::new(Arc::new(Role {
                 leader: NodeId(-1),
                 leader_epoch: LeaderEpoch(-1),
@@ -183,6 +190,16 @@ impl Partition {
         self.advance();
         self.waiting.wake();
         Ok(())
+    }
+
+    /// Takes another `min.insync.replicas`.
+    pub(crate) fn set_min_in_sync(&self, min_in_sync: usize) {
+        let mut role = self.role.write();
+        if role.replicas.min_in_sync != min_in_sync {
+            Arc::make_mut(&mut role).replicas.min_in_sync = min_in_sync;
+        }
+        drop(role);
+        self.advance();
     }
 
     /// Serves nobody any more: the partition is deleted.

@@ -1,0 +1,42 @@
+//! The log on standard output, in the shape of Kafka's: `[time] LEVEL message (logger)`.
+
+use std::fmt;
+
+use tracing::{Event, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Begins to log. `BARNABAS_LOG` chooses what, as `debug` or `info,barnabas::net=debug`.
+pub(crate) fn begin() {
+    // openraft tells of every election and append.
+    let default = || EnvFilter::new("info,openraft=error");
+    let filter = EnvFilter::try_from_env("BARNABAS_LOG").unwrap_or_else(|_| default());
+    let format = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+    // Only fails when a log was begun before; there is one call.
+    let _ = format.event_format(Line).try_init();
+}
+
+struct Line;
+
+impl<S, N> FormatEvent<S, N> for Line
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        out.write_char('[')?;
+        SystemTime.format_time(&mut out)?;
+        let meta = event.metadata();
+        write!(out, "] {} ", meta.level())?;
+        context.format_fields(out.by_ref(), event)?;
+        writeln!(out, " ({})", meta.target())
+    }
+}

@@ -1,0 +1,87 @@
+//! What is due besides requests: checkpoints after appends, flushes after a roll, the removal of
+//! deleted folders, directories that failed. Nothing runs while nothing is due.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tracing::error;
+
+use super::fault::Fault;
+use crate::base::TopicPartition;
+use crate::log::dir::DoomedFolder;
+
+/// What partitions ask of the background.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    /// Something was appended since the last checkpoint of high watermarks.
+    dirty: AtomicBool,
+    due: Mutex<Due>,
+    wake: Notify,
+}
+
+/// What is due as soon as possible, or at its time.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// Logs that closed a segment.
+    pub(crate) flushes: HashSet<TopicPartition>,
+    /// Partitions whose directory failed, with the first fault of each.
+    pub(crate) failed: Vec<TopicPartition>,
+    /// Folders to remove, with their time.
+    pub(crate) doomed: Vec<(Instant, DoomedFolder)>,
+}
+
+impl Background {
+    /// Notes an append: checkpoints are due after a while.
+    pub(crate) fn appended(&self) {
+        if !self.dirty.load(Ordering::Relaxed) && !self.dirty.swap(true, Ordering::AcqRel) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Asks for a flush of what a log has closed.
+    pub(crate) fn flush(&self, of: &TopicPartition) {
+        self.due.lock().flushes.insert(of.clone());
+        self.wake.notify_one();
+    }
+
+    /// Reports a fault of a log: its directory is to be taken out of use.
+    pub(crate) fn fail(&self, of: &TopicPartition, fault: &Fault) {
+        error!(partition = %of, %fault, "the log directory of a partition fails");
+        self.due.lock().failed.push(of.clone());
+        self.wake.notify_one();
+    }
+
+    /// Has a folder removed when its time has come.
+    pub(crate) fn remove(&self, at: Instant, folder: DoomedFolder) {
+        self.due.lock().doomed.push((at, folder));
+        self.wake.notify_one();
+    }
+
+    /// Waits until something new is due.
+    pub(crate) async fn changed(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Whether something was appended since this was asked last.
+    pub(crate) fn take_dirty(&self) -> bool {
+        self.dirty.swap(false, Ordering::AcqRel)
+    }
+
+    /// When the next folder is to be removed.
+    pub(crate) fn next_removal(&self) -> Option<Instant> {
+        self.due.lock().doomed.iter().map(|(at, _)| *at).min()
+    }
+
+    /// Takes what is due now.
+    pub(crate) fn take(&self, now: Instant) -> Due {
+        let mut due = self.due.lock();
+        let mut taken = std::mem::take(&mut *due);
+        let (ripe, waiting) = taken.doomed.into_iter().partition(|(at, _)| *at <= now);
+        due.doomed = waiting;
+        taken.doomed = ripe;
+        taken
+    }
+}

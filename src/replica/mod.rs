@@ -1,0 +1,16 @@
+//! The partitions that this node has replicas of.
+//!
+//! - `manager`: all of them; applies the metadata's changes.
+//! - `partition`: one: role, append, offsets. - `isr`: high watermark and in-sync replicas.
+//! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
+//! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
+//! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
+
+pub(crate) mod background;
+pub(crate) mod commit;
+mod config;
+mod fault;
+mod isr;
+pub(crate) mod manager;
+pub(crate) mod partition;
+mod wait;

@@ -1,0 +1,14 @@
+//! Assembling, starting and stopping a node.
+//!
+//! - `node`: what runs in this process, in order; stopped in reverse.
+//! - `controller`: the active controller, wherever it runs. - `rules`: what options it accepts.
+//! - `lifecycle`: a broker registers, is heard of, leaves in order.
+//! - `publish`: a new image of the cluster, told to each part in order.
+//! - `settings`: what the log and the quorum take from the options.
+
+pub(crate) mod controller;
+mod lifecycle;
+pub(crate) mod node;
+mod publish;
+mod rules;
+mod settings;

@@ -1,0 +1,322 @@
+//! A node: controller and broker in one process, started in order and stopped in reverse.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::sync::watch;
+use tracing::{error, info};
+
+use super::lifecycle::{Member, Presence};
+use super::publish::Publisher;
+use super::{controller, settings};
+use crate::api::Table;
+use crate::api::context::Parts;
+use crate::base::{DirectoryId, NodeId, Uuid};
+use crate::config::options::Options;
+use crate::config::{BrokerConfig, Endpoint as Address, SecurityProtocol};
+use crate::log::dir::Identity;
+use crate::log::dirs::{FailedDir, LogDirs};
+use crate::log::layout::MetaProperties;
+use crate::metadata::bootstrap;
+use crate::metadata::record::Endpoint;
+use crate::net::listener::Listener;
+use crate::os::disk::Disk;
+use crate::os::tasks::{self, Tasks};
+use crate::os::{net, random};
+use crate::protocol::error::Refusal;
+use crate::quorum::{Published, Quorum};
+use crate::replica::manager::Manager;
+use crate::security::session::ListenerKind;
+
+/// Closed segments that stay open; one descriptor each (three files at most of one segment).
+const OPEN_FILES: usize = 4096;
+
+/// The answers that may wait on one connection; beyond them its requests stay unread.
+const REPLIES: usize = 64;
+
+/// Why a node does not start.
+#[derive(Debug, Error)]
+pub(crate) enum Fault {
+    #[error("{0}")]
+    Option(String),
+    #[error("{}: {fault}", .0.display(), fault = .1)]
+    Directory(PathBuf, crate::log::fault::Fault),
+    #[error(transparent)]
+    Log(#[from] crate::log::fault::Fault),
+    #[error(transparent)]
+    Quorum(#[from] crate::quorum::Fault),
+    #[error("Socket server failed to bind to {host}:{port}: {source}")]
+    Bind { host: String, port: u16, source: std::io::Error },
+    #[error("the controller refuses this broker: {0}")]
+    Refused(#[from] Refusal),
+}
+
+/// A running node.
+pub(crate) struct Node {
+    config: BrokerConfig,
+    /// Listeners and connections.
+    front: Tasks,
+    /// What serves them.
+    back: Tasks,
+    quorum: Arc<Quorum>,
+    replicas: Arc<Manager>,
+    member: Member,
+    metadata: watch::Receiver<Published>,
+}
+
+impl Node {
+    /// Starts a node; when this returns it serves.
+    pub(crate) async fn start(config: BrokerConfig) -> Result<Self, Fault> {
+        check_roles(&config)?;
+        let node = NodeId(config.node_id);
+        let (dirs, cluster_id) = open_dirs(&config)?;
+        let listeners = bind(&config).await?;
+        let (front, back) = (Tasks::new(), Tasks::new());
+
+        let metadata_dir = metadata_dir(&config);
+        let directory = directory_id(&dirs, &metadata_dir)?;
+        let settings = settings::quorum(&config, &cluster_id, directory, metadata_dir);
+        let quorum = Arc::new(Quorum::start(settings, Disk, &back, None).await?);
+        let follower = quorum.follow();
+        let options = Arc::new(Options::new(config.clone()));
+        let rules = Arc::new(settings::controller(&config, &cluster_id, &options));
+        let formatted = bootstrap::default_features();
+        let controller = controller::run(&quorum, node, rules, formatted, &back);
+
+        let mut presence = Presence {
+            node,
+            cluster_id: cluster_id.clone(),
+            incarnation: random::uuid(),
+            endpoints: advertised(&config, &listeners),
+            controller_endpoints: controllers(&config, &listeners),
+            directories: dirs.dirs().iter().map(|dir| dir.id()).collect(),
+            rack: config.broker_rack.clone(),
+            previous_epoch: dirs.dirs().iter().find_map(|dir| dir.clean_broker_epoch()),
+            controller: controller.clone(),
+        };
+        let epoch = presence.register().await?;
+        let member = Member { node, epoch, controller: controller.clone() };
+
+        let image = caught_up(&quorum).await;
+        let replicas = Arc::new(Manager::new(node, options.clone(), dirs));
+        let (handlers, metadata) = watch::channel(image.clone());
+        let publisher =
+            Publisher { node, options: options.clone(), replicas: replicas.clone(), handlers };
+        publisher.apply_options(&image.image);
+        let (loading, known) = (replicas.clone(), image.image.clone());
+        if tasks::blocking(move || loading.load(&known)).await.is_err() {
+            return Err(Fault::Option("the logs could not be opened; this is a defect".into()));
+        }
+        replicas.run_background(&back);
+        publisher.run(follower, image.end_offset, &back);
+        member.unfence(image.end_offset - 1).await?;
+        let serving = caught_up(&quorum).await.end_offset;
+        let mut follows = metadata.clone();
+        // The publisher runs as long as the node does.
+        let _ = follows.wait_for(|published| published.end_offset >= serving).await;
+        member.keep_alive(&config, metadata.clone(), &back);
+
+        let parts = Arc::new(Parts {
+            node_id: node,
+            cluster_id,
+            advertises_reached_address: config.advertised_listeners.is_none(),
+            options,
+            metadata: metadata.clone(),
+            controller,
+            committed: quorum.committed(),
+            stopping: front.clone(),
+            replicas: replicas.clone(),
+            producer_ids: Default::default(),
+        });
+        let table = Arc::new(Table::new(parts));
+        for (listener, _) in listeners {
+            listener.serve(table.clone(), REPLIES, &front);
+        }
+        info!("[KafkaRaftServer nodeId={node}] Kafka Server started");
+        Ok(Self { config, front, back, quorum, replicas, member, metadata })
+    }
+
+    /// Ends when something inside cannot go on.
+    pub(crate) async fn broken(&self) {
+        let mut fault = self.quorum.fault();
+        tokio::select! {
+            found = fault.wait_for(Option::is_some) => {
+                if let Ok(found) = found
+                    && let Some(fault) = &*found
+                {
+                    error!(%fault, "the metadata log fails, the node stops");
+                }
+            }
+            () = self.back.stopped() => error!("a part of the node has ended, the node stops"),
+        }
+    }
+
+    /// Stops in order: no new connections, answers in flight go out, leadership is given up, logs
+    /// are closed.
+    pub(crate) async fn stop(self) {
+        info!("the node stops");
+        self.front.stop_and_wait().await;
+        let offset = self.metadata.borrow().end_offset - 1;
+        if !self.back.is_stopping() {
+            self.member.leave(offset).await;
+        }
+        self.back.stop_and_wait().await;
+        let (replicas, epoch) = (self.replicas.clone(), self.member.epoch);
+        if tasks::blocking(move || replicas.close(epoch)).await.is_err() {
+            error!("the logs could not be closed in order");
+        }
+        match Arc::try_unwrap(self.quorum) {
+            Ok(quorum) => {
+                if let Err(fault) = quorum.stop().await {
+                    error!(%fault, "the metadata log could not be closed in order");
+                }
+            }
+            Err(_) => error!("a part of the node still uses the metadata log"),
+        }
+        info!("[BrokerServer id={}] shut down completed", self.config.node_id);
+    }
+}
+
+/// What this release cannot be.
+fn check_roles(config: &BrokerConfig) -> Result<(), Fault> {
+    if !(config.roles.broker && config.roles.controller) {
+        return Err(Fault::Option(
+            "process.roles must be broker,controller: this release runs single nodes only".into(),
+        ));
+    }
+    let others = config.voters.iter().any(|voter| voter.id != config.node_id);
+    if others {
+        return Err(Fault::Option(
+            "controller.quorum.voters names other nodes: this release runs single nodes only"
+                .into(),
+        ));
+    }
+    let endpoints = &config.endpoints;
+    for listener in endpoints.listeners.iter().chain(&endpoints.controllers) {
+        let protocol = endpoints.protocol(&listener.listener);
+        if protocol != Some(SecurityProtocol::Plaintext) {
+            return Err(Fault::Option(format!(
+                "listener {} asks for {}: this release serves PLAINTEXT only",
+                listener.listener,
+                protocol.map_or("an unknown protocol", SecurityProtocol::name),
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn open_dirs(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
+    let paths: Vec<PathBuf> = config.data_dirs().into_iter().map(PathBuf::from).collect();
+    let cluster_id = cluster_id(&paths)?;
+    let identity = Identity { cluster_id: cluster_id.clone(), node_id: config.node_id };
+    let (dirs, failed) = LogDirs::open(Disk, &paths, &identity, OPEN_FILES);
+    // A directory that another process or node owns is a mistake to be told of at once.
+    if let Some(FailedDir { path, fault }) = failed.into_iter().next() {
+        return Err(Fault::Directory(path, fault));
+    }
+    for dir in dirs.dirs() {
+        info!(dir = %dir.path().display(), %cluster_id, "the data lies here");
+    }
+    Ok((dirs, cluster_id))
+}
+
+/// The cluster's id: what a directory says, else `CLUSTER_ID`, else a new one.
+fn cluster_id(paths: &[PathBuf]) -> Result<String, Fault> {
+    for path in paths {
+        if let Some(MetaProperties { cluster_id: Some(id), .. }) = MetaProperties::read(Disk, path)? {
+            return Ok(id);
+        }
+    }
+    let given = std::env::var("CLUSTER_ID").ok().filter(|id| !id.is_empty());
+    Ok(given.unwrap_or_else(|| random::uuid().to_string()))
+}
+
+fn metadata_dir(config: &BrokerConfig) -> PathBuf {
+    let dir = config.metadata_dir().or_else(|| config.data_dirs().into_iter().next());
+    dir.map_or_else(|| PathBuf::from("/tmp/kafka-logs"), PathBuf::from)
+}
+
+fn directory_id(dirs: &LogDirs, metadata_dir: &Path) -> Result<DirectoryId, Fault> {
+    if let Some(dir) = dirs.dirs().iter().find(|dir| dir.path() == metadata_dir) {
+        return Ok(dir.id());
+    }
+    let found = MetaProperties::read(Disk, metadata_dir)?;
+    Ok(found.and_then(|found| found.directory_id).unwrap_or(DirectoryId(Uuid::ZERO)))
+}
+
+type Bound = Vec<(Listener, Address)>;
+
+async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
+    let endpoints = &config.endpoints;
+    let brokers = endpoints.listeners.iter().map(|one| (one, ListenerKind::Broker));
+    let controllers = endpoints.controllers.iter().map(|one| (one, ListenerKind::Controller));
+    let mut bound = Vec::new();
+    for (wanted, kind) in brokers.chain(controllers) {
+        let listener = bind_one(wanted, kind, config.socket_listen_backlog_size).await;
+        let listener = listener.map_err(|source| Fault::Bind {
+            host: wanted.host.clone(),
+            port: wanted.port,
+            source,
+        })?;
+        let shown = shown_address(listener.address());
+        info!("listening on {}://{shown}", wanted.listener);
+        bound.push((listener, wanted.clone()));
+    }
+    Ok(bound)
+}
+
+async fn bind_one(
+    wanted: &Address,
+    kind: ListenerKind,
+    backlog: i32,
+) -> std::io::Result<Listener> {
+    let address = net::resolve(&wanted.host, wanted.port).await?;
+    Listener::bind(&wanted.listener, kind, address, backlog)
+}
+
+/// A wildcard is shown as the loopback address, where it can be reached.
+fn shown_address(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        return ([127, 0, 0, 1], address.port()).into();
+    }
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// The endpoints that the cluster is told, with the ports that were chosen.
+fn advertised(config: &BrokerConfig, bound: &Bound) -> Vec<Endpoint> {
+    let endpoints = config.endpoints.advertised.iter();
+    endpoints.map(|wanted| endpoint(config, wanted, bound)).collect()
+}
+
+fn controllers(config: &BrokerConfig, bound: &Bound) -> Vec<Endpoint> {
+    let endpoints = config.endpoints.controllers.iter();
+    endpoints.map(|wanted| endpoint(config, wanted, bound)).collect()
+}
+
+fn endpoint(config: &BrokerConfig, wanted: &Address, bound: &Bound) -> Endpoint {
+    let listener = bound.iter().find(|(_, at)| at.listener == wanted.listener);
+    let port = match (wanted.port, listener) {
+        (0, Some((listener, _))) => listener.address().port(),
+        (port, _) => port,
+    };
+    let host = if wanted.host.is_empty() { "localhost" } else { &wanted.host };
+    let protocol = config.endpoints.protocol(&wanted.listener);
+    Endpoint {
+        name: wanted.listener.clone(),
+        host: host.to_owned(),
+        port,
+        security_protocol: protocol.map_or(0, SecurityProtocol::id),
+    }
+}
+
+/// The newest committed image.
+async fn caught_up(quorum: &Quorum) -> Published {
+    let end = *quorum.committed().borrow();
+    let mut images = quorum.image();
+    match images.wait_for(|published| published.end_offset >= end).await {
+        Ok(published) => published.clone(),
+        Err(_) => Published::default(),
+    }
+}
