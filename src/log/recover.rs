@@ -230,7 +230,10 @@ fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<Vec<Arc<Segmen
 }
 
 fn has_good_indexes(segment: &Segment) -> Result<bool, Fault> {
-    Ok(segment.offset_index.file().exists()
+    // A closed time index is empty only where no record has a time.
+    let timed = segment.time_index.raw().len() > 0 || segment.size() == 0;
+    Ok(timed
+        && segment.offset_index.file().exists()
         && segment.offset_index.is_plausible(segment.size())?
         && segment.time_index.is_plausible()?)
 }
