@@ -408,3 +408,7 @@ fn recompress(
         log_append_time_ms,
     })
 }
+
+#[cfg(test)]
+#[path = "append_test.rs"]
+mod tests;
