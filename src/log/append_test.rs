@@ -6,11 +6,17 @@ use crate::protocol::records::control::ControlRecord;
 
 const NOW: i64 = 1_800_000_000_000;
 
+/// The partition of all these tests.
+fn partition() -> &'static TopicPartition {
+    static AT: std::sync::OnceLock<TopicPartition> = std::sync::OnceLock::new();
+    AT.get_or_init(|| TopicPartition::new("t", 0))
+}
+
 fn rules(config: &LogConfig) -> Rules<'_> {
     Rules {
         config,
         origin: Origin::Client,
-        at: "t-0",
+        at: partition(),
         now_ms: NOW,
         log_start_offset: 5,
     }
