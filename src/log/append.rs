@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::config::LogConfig;
 use super::producers::Origin;
+use crate::base::TopicPartition;
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::protocol::records::batch::{
     BadBatch, Batch, FRAME_LEN, Frame, HEADER_LEN, Header, TimestampType,
@@ -61,7 +62,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) config: &'a LogConfig,
     pub(crate) origin: Origin,
     /// The partition, as messages name it.
-    pub(crate) at: &'a str,
+    pub(crate) at: &'a TopicPartition,
     pub(crate) now_ms: i64,
     pub(crate) log_start_offset: i64,
 }
@@ -135,9 +136,7 @@ pub(crate) fn check(records: &Bytes, rules: &Rules<'_>) -> Result<Checked, Rejec
         Some(other) => recompress(&batch, other, rules)?,
         None => keep(&batch, records, newest, rules),
     };
-    if HEADER_LEN + kept.records.len() > rules.config.max_message_bytes
-        && rules.origin == Origin::Client
-    {
+    if HEADER_LEN + kept.records.len() > rules.config.max_message_bytes {
         return Err(Rejection::early(ErrorCode::MessageTooLarge));
     }
     if (HEADER_LEN + kept.records.len()) as u64 > rules.config.segment_bytes {
@@ -147,14 +146,12 @@ pub(crate) fn check(records: &Bytes, rules: &Rules<'_>) -> Result<Checked, Rejec
 }
 
 fn check_size_and_sum(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<(), Rejection> {
-    if rules.origin == Origin::Client {
-        if batch.header.base_offset != 0 {
-            let code = ErrorCode::InvalidRecord;
-            return Err(Rejection::late(code, rules.log_start_offset));
-        }
-        if batch.bytes().len() > rules.config.max_message_bytes {
-            return Err(Rejection::early(ErrorCode::MessageTooLarge));
-        }
+    if rules.origin == Origin::Client && batch.header.base_offset != 0 {
+        let code = ErrorCode::InvalidRecord;
+        return Err(Rejection::late(code, rules.log_start_offset));
+    }
+    if batch.bytes().len() > rules.config.max_message_bytes {
+        return Err(Rejection::early(ErrorCode::MessageTooLarge));
     }
     batch
         .check_crc()
@@ -408,3 +405,7 @@ fn recompress(
         log_append_time_ms,
     })
 }
+
+#[cfg(test)]
+#[path = "append_test.rs"]
+mod tests;

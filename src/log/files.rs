@@ -94,12 +94,6 @@ impl LazyFile {
         Ok(file)
     }
 
-    /// The file, if it is open at this moment.
-    pub(crate) fn read_if_open(&self) -> Option<Arc<File>> {
-        let state = self.state.lock();
-        state.pinned.clone().or_else(|| state.recent.upgrade())
-    }
-
     /// The file, for writing; made when absent and kept open until released.
     pub(crate) fn write(&self) -> Result<Arc<File>, Fault> {
         let mut state = self.state.lock();

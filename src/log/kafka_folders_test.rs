@@ -177,37 +177,45 @@ fn check_record(
     assert_eq!(record.headers().collect::<Vec<_>>(), headers, "{at}");
 }
 
-/// The offsets that a read_committed consumer sees.
+/// The offsets that a read_committed consumer sees, fetch by fetch.
 fn committed(reader: &LogReader, start: i64, stable: i64) -> Vec<i64> {
-    let want = Want {
-        offset: start,
-        upper: stable,
-        max_bytes: 1 << 20,
-        min_one: true,
-    };
-    let Located::Slice(slice) = reader.locate(&want).unwrap() else {
-        return Vec::new();
-    };
-    let aborted = reader.aborted(start, &slice).unwrap();
-    let bytes = fetch_all(reader, start, stable);
     let mut dropped = HashSet::new();
     let mut seen = Vec::new();
-    for batch in Batches::new(&bytes).map(Result::unwrap) {
-        let header = batch.header;
-        let id = header.producer_id;
-        if header.is_control() {
-            dropped.remove(&id);
-            continue;
-        }
-        let starts = |one: &&super::txn_index::AbortedTxn| {
-            one.producer_id == id
-                && (one.first_offset..one.last_offset).contains(&header.base_offset)
+    let mut offset = start;
+    while offset < stable {
+        let want = Want {
+            offset,
+            upper: stable,
+            max_bytes: 200,
+            min_one: true,
         };
-        if aborted.iter().any(|one| starts(&one)) {
-            dropped.insert(id);
-        }
-        if !(header.is_transactional() && dropped.contains(&id)) {
-            seen.extend(header.base_offset..=header.last_offset());
+        let Located::Slice(slice) = reader.locate(&want).unwrap() else {
+            break;
+        };
+        let aborted = reader.aborted(offset, &slice).unwrap();
+        let mut bytes = vec![0; slice.len];
+        slice
+            .file
+            .read_exact_at(&mut bytes, slice.position)
+            .unwrap();
+        for batch in Batches::new(&bytes).map(Result::unwrap) {
+            let header = batch.header;
+            let id = header.producer_id;
+            offset = header.next_offset();
+            let is_aborted = aborted.iter().any(|one| {
+                let range = one.first_offset..one.last_offset;
+                one.producer_id == id && range.contains(&header.base_offset)
+            });
+            if header.is_control() {
+                dropped.remove(&id);
+                continue;
+            }
+            if is_aborted {
+                dropped.insert(id);
+            }
+            if !(header.is_transactional() && dropped.contains(&id)) {
+                seen.extend(header.base_offset..=header.last_offset());
+            }
         }
     }
     seen

@@ -51,6 +51,8 @@ pub(crate) struct Log {
     pub(super) flush: flush::State,
     /// How many batches the segments' tails hold.
     pub(super) tail_batches: usize,
+    /// Whether anything was written since it was opened after an orderly stop.
+    pub(super) is_touched: bool,
 }
 
 /// What is known of the active segment besides its files.
@@ -61,6 +63,8 @@ pub(super) struct Active {
     pub(super) first_timestamp: Option<i64>,
     pub(super) created_ms: i64,
     pub(super) jitter_ms: i64,
+    /// Whether it was appended to since [`Log::rest`] looked.
+    pub(super) is_busy: bool,
 }
 
 impl Active {
@@ -75,6 +79,7 @@ impl Active {
             first_timestamp: None,
             created_ms: now_ms,
             jitter_ms: jitter.min(config.segment_ms),
+            is_busy: true,
         }
     }
 }
@@ -238,13 +243,12 @@ impl Log {
         context: AppendContext,
     ) -> Result<Appended, AppendError> {
         let config = self.config();
-        let at = self.partition.to_string();
         let checked = append::check(
             records,
             &Rules {
                 config: &config,
                 origin: context.origin,
-                at: &at,
+                at: &self.partition,
                 now_ms: context.now_ms,
                 log_start_offset: self.log_start_offset(),
             },
@@ -345,6 +349,8 @@ impl Log {
         now_ms: i64,
     ) -> Result<bool, Fault> {
         let config = self.config();
+        self.is_touched = true;
+        self.active.is_busy = true;
         let rolled = self.must_roll(header, &config, now_ms)?;
         if rolled {
             self.roll(header.base_offset, now_ms)?;
@@ -419,7 +425,7 @@ impl Log {
 
     /// A new leader's epoch starts where the log ends (or at its first batch, on a follower).
     pub(crate) fn begin_epoch(&mut self, epoch: LeaderEpoch, start: i64) -> Result<(), Fault> {
-        if self.epochs.latest() == Some(epoch) {
+        if epoch.0 < 0 || self.epochs.latest() == Some(epoch) {
             return Ok(());
         }
         let mut epochs = self.epochs.clone();
@@ -495,6 +501,7 @@ impl Log {
     /// Closes the active segment and begins one at `base_offset`.
     pub(crate) fn roll(&mut self, base_offset: i64, now_ms: i64) -> Result<(), Fault> {
         let config = self.config();
+        self.is_touched = true;
         let old = Arc::clone(self.active_segment());
         if old.base_offset == base_offset {
             return Ok(());
@@ -539,6 +546,7 @@ impl Log {
         if offset <= self.log_start_offset() || offset > self.log_end_offset() {
             return Ok(false);
         }
+        self.is_touched = true;
         self.shared.set_log_start(offset);
         let mut epochs = self.epochs.clone();
         if epochs.truncate_start(offset) {
@@ -616,9 +624,22 @@ impl Log {
         Ok(())
     }
 
+    /// Lets the active segment's files be closed when nobody appended since the last call; the
+    /// next append opens them again. For a round over all logs of a node.
+    pub(crate) fn rest(&mut self) {
+        if !std::mem::take(&mut self.active.is_busy) {
+            for file in self.active_segment().lazy_files() {
+                file.release();
+            }
+        }
+    }
+
     /// Closes the log in order: indexes cut, producers stored, everything durable. It must not be
     /// appended to afterwards.
     pub(crate) fn close(&mut self) -> Result<(), Fault> {
+        if !self.is_touched {
+            return Ok(());
+        }
         let active = Arc::clone(self.active_segment());
         active.seal()?;
         self.flush.sealed(active);

@@ -8,12 +8,15 @@
 //! - [`recover`]: opening, after an orderly stop or not
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
 //! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
-//! - [`dirs`]: the directories that hold partitions; [`checkpoint`], [`layout`]: files and names
+//! - [`dirs`], [`dir`]: the directories that hold partitions; [`checkpoint`], [`layout`]: files
+//!   and names
 //! - [`files`]: which files are open; [`fault`]: what goes wrong below
 
 pub(crate) mod append;
 pub(crate) mod checkpoint;
 pub(crate) mod config;
+pub(crate) mod dir;
+pub(crate) mod dirs;
 pub(crate) mod epochs;
 pub(crate) mod fault;
 pub(crate) mod files;
@@ -38,6 +41,10 @@ pub(crate) mod truncate;
 pub(crate) mod txn_index;
 
 #[cfg(test)]
+mod crash_test;
+#[cfg(test)]
 mod kafka_folders_test;
+#[cfg(test)]
+mod log_test;
 #[cfg(test)]
 mod testkit;

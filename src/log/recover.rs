@@ -30,6 +30,8 @@ const HEADERS: usize = 64 << 10;
 /// How often a long recovery tells of itself.
 const PROGRESS_BYTES: u64 = 16 << 20;
 
+type Segments = Vec<Arc<Segment>>;
+
 /// What is known of a log before it is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLog {
@@ -58,7 +60,7 @@ pub(crate) struct Progress {
 pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
     let disk = open.cache.disk();
     let bases = tidy(&open)?;
-    let mut segments = open_segments(&open, &bases)?;
+    let (mut segments, reindexed) = open_segments(&open, &bases)?;
     for segment in &segments {
         if !segment.txn_index.is_plausible(segment.base_offset)? {
             // Only reading everything again tells which transactions were aborted.
@@ -98,9 +100,21 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
         producers: Producers::default(),
         epochs,
         active: Active::new(&open.config, open.now_ms),
-        flush: flush::State::new(open.recovery_point.min(log_end)),
+        flush: flush::State::new(log_end),
         tail_batches: 0,
+        is_touched: !open.is_clean || !reindexed.is_empty() || bases.is_empty(),
     };
+    for segment in reindexed {
+        log.flush.sealed(segment);
+    }
+    if !open.is_clean {
+        // Read back is not the same as durable.
+        let from = super::read::floor(&log.segments, open.recovery_point).unwrap_or(0);
+        for segment in &log.segments[from..log.segments.len() - 1] {
+            log.flush.sealed(Arc::clone(segment));
+        }
+        log.flush.truncated(open.recovery_point);
+    }
     if log_end < log_start {
         // What was read is older than what may be read: begin anew where reading may begin.
         log.truncate_fully(log_start, open.now_ms)?.remove()?;
@@ -117,7 +131,11 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
             }
             log.write_snapshot(log_end)?;
         }
-        None => log.producers = rebuild_producers(&log, open.now_ms)?,
+        None => {
+            log.producers = rebuild_producers(&log, open.now_ms)?;
+            let newest = snapshots(disk, &log.folder)?.pop_last();
+            log.is_touched |= log_end > 0 && newest != Some(log_end);
+        }
     }
     log.shared.set_first_open(log.producers.first_open());
     Ok(log)
@@ -206,31 +224,40 @@ fn complete_swaps(
     disk.sync_dir(&open.folder).at(&open.folder)
 }
 
-fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<Vec<Arc<Segment>>, Fault> {
+/// The segments, and those of them whose indexes had to be made anew.
+fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<(Segments, Segments), Fault> {
     let index_bytes = open.config.segment_index_bytes;
     let at = |base| Segment::open(&open.cache, &open.folder, base, index_bytes);
     if bases.is_empty() {
         let segment = at(open.log_start.max(0))?;
         segment.create_files()?;
         open.cache.disk().sync_dir(&open.folder).at(&open.folder)?;
-        return Ok(vec![Arc::new(segment)]);
+        for file in segment.lazy_files() {
+            file.release();
+        }
+        return Ok((vec![Arc::new(segment)], Vec::new()));
     }
+    let mut reindexed = Vec::new();
     let mut segments = Vec::with_capacity(bases.len());
     let active_base = bases.last().copied().unwrap_or_default();
     for base in bases.iter().copied() {
-        let segment = at(base)?;
+        let segment = Arc::new(at(base)?);
         // What lies beyond the recovery point is made anew anyway.
         let trusted = open.is_clean || (base < open.recovery_point && base != active_base);
         if trusted && !has_good_indexes(&segment)? {
             reindex(&segment, &open.config)?;
+            reindexed.push(Arc::clone(&segment));
         }
-        segments.push(Arc::new(segment));
+        segments.push(segment);
     }
-    Ok(segments)
+    Ok((segments, reindexed))
 }
 
 fn has_good_indexes(segment: &Segment) -> Result<bool, Fault> {
-    Ok(segment.offset_index.file().exists()
+    // A closed time index is empty only where no record has a time.
+    let timed = segment.time_index.raw().len() > 0 || segment.size() == 0;
+    Ok(timed
+        && segment.offset_index.file().exists()
         && segment.offset_index.is_plausible(segment.size())?
         && segment.time_index.is_plausible()?)
 }

@@ -101,9 +101,9 @@ impl TimeIndex {
         }
         let first = self.parse(&self.index.read(0)?);
         let last = self.last()?;
-        Ok(first.timestamp <= last.timestamp
-            && first.offset <= last.offset
-            && first.offset >= self.base_offset)
+        let grows = self.index.len() == 1
+            || (first.timestamp < last.timestamp && first.offset < last.offset);
+        Ok(grows && first.offset >= self.base_offset)
     }
 
     fn before(&self, at: usize) -> Result<TimestampOffset, Fault> {

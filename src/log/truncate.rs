@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::epochs::Epochs;
-use super::fault::Fault;
+use super::fault::{At, Fault};
 use super::log::{Active, Doomed, Log};
 use super::recover;
 use super::segment::Segment;
@@ -19,6 +19,7 @@ impl Log {
         if offset < self.segments[0].base_offset {
             return self.truncate_fully(offset, now_ms);
         }
+        self.is_touched = true;
         self.flush.truncated(offset);
         self.shared.set_log_end(offset);
         let keep = self
@@ -40,6 +41,7 @@ impl Log {
     /// Drops everything and begins anew, empty, at `offset`.
     pub(crate) fn truncate_fully(&mut self, offset: i64, now_ms: i64) -> Result<Doomed, Fault> {
         let config = self.config();
+        self.is_touched = true;
         self.flush.truncated(offset);
         let gone = std::mem::take(&mut self.segments);
         let doomed = self.doom(gone)?;
@@ -50,6 +52,7 @@ impl Log {
             config.segment_index_bytes,
         )?;
         segment.create_files()?;
+        self.cache.disk().sync_dir(&self.folder).at(&self.folder)?;
         self.segments = vec![Arc::new(segment)];
         self.shared.set_segments(self.segments.clone());
         self.shared.set_log_start(offset);

@@ -1,0 +1,412 @@
+//! One log directory: locked, identified, with its checkpoints and the folders of its partitions.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::{self, CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS};
+use super::config::LogConfig;
+use super::fault::{At, Fault};
+use super::files::FileCache;
+use super::layout::{self, CLEAN_SHUTDOWN, FolderName, LOCK, META_PROPERTIES, MetaProperties};
+use super::log::Log;
+use super::recover::{self, OpenLog, Progress};
+use crate::base::{DirectoryId, TopicId, TopicPartition};
+use crate::os::disk::{Disk, Lock, Space};
+use crate::os::random;
+
+/// Who a directory must belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) cluster_id: String,
+    pub(crate) node_id: i32,
+}
+
+/// A directory in use by this process.
+#[derive(Debug)]
+pub(crate) struct LogDir {
+    path: PathBuf,
+    id: DirectoryId,
+    cache: Arc<FileCache>,
+    lock: Mutex<Option<Lock>>,
+    previous: Previous,
+}
+
+/// What the last process left.
+#[derive(Debug, Default)]
+struct Previous {
+    /// Set after an orderly stop.
+    clean_broker_epoch: Option<i64>,
+    recovery_points: HashMap<TopicPartition, i64>,
+    log_starts: HashMap<TopicPartition, i64>,
+    high_watermarks: HashMap<TopicPartition, i64>,
+    cleaner_offsets: HashMap<TopicPartition, i64>,
+}
+
+/// A partition's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartitionFolder {
+    pub(crate) partition: TopicPartition,
+    pub(crate) path: PathBuf,
+    /// `None` when the folder does not say.
+    pub(crate) topic_id: Option<TopicId>,
+    /// A replica on its way here, not in use yet.
+    pub(crate) is_future: bool,
+}
+
+/// What lies in a directory.
+#[derive(Debug, Default)]
+pub(crate) struct Folders {
+    pub(crate) partitions: Vec<PartitionFolder>,
+    /// Deleted before, still to be removed.
+    pub(crate) deleted: Vec<DoomedFolder>,
+}
+
+/// A folder that waits for its removal.
+#[derive(Debug)]
+pub(crate) struct DoomedFolder {
+    path: PathBuf,
+    disk: Disk,
+}
+
+impl DoomedFolder {
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it; one already gone is no trouble.
+    pub(crate) fn remove(self) -> Result<(), Fault> {
+        match self.disk.remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).at(&self.path),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// The file that an orderly stop leaves (CleanShutdownFileHandler).
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CleanShutdown {
+    version: i32,
+    broker_epoch: i64,
+}
+
+impl LogDir {
+    /// Takes a directory into use: makes it if it is not there, locks it, checks or writes whose
+    /// it is, and notes how it was left. From here on it counts as not closed in order.
+    pub(crate) fn open(
+        cache: &Arc<FileCache>,
+        path: &Path,
+        identity: &Identity,
+    ) -> Result<Self, Fault> {
+        let disk = cache.disk();
+        disk.create_dir_all(path).at(path)?;
+        let lock = disk.lock(&path.join(LOCK)).map_err(|source| {
+            let path = path.to_owned();
+            if source.kind() == io::ErrorKind::WouldBlock {
+                Fault::Locked { path }
+            } else {
+                Fault::Disk { path, source }
+            }
+        })?;
+        let id = identify(disk, path, identity)?;
+        let previous = Previous::read(disk, path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            id,
+            cache: Arc::clone(cache),
+            lock: Mutex::new(Some(lock)),
+            previous,
+        })
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its id.
+    pub(crate) fn id(&self) -> DirectoryId {
+        self.id
+    }
+
+    /// The broker epoch of the process that closed it in order, if one did.
+    pub(crate) fn clean_broker_epoch(&self) -> Option<i64> {
+        self.previous.clean_broker_epoch
+    }
+
+    /// A partition's high watermark as of the last checkpoint.
+    pub(crate) fn high_watermark(&self, of: &TopicPartition) -> i64 {
+        self.previous.high_watermarks.get(of).copied().unwrap_or(0)
+    }
+
+    /// The first offset that was not compacted, as of the last checkpoint.
+    pub(crate) fn cleaner_offset(&self, of: &TopicPartition) -> Option<i64> {
+        self.previous.cleaner_offsets.get(of).copied()
+    }
+
+    /// The space of its file system.
+    pub(crate) fn space(&self) -> Result<Space, Fault> {
+        self.cache.disk().space(&self.path).at(&self.path)
+    }
+
+    /// Lists the folders of partitions.
+    pub(crate) fn folders(&self) -> Result<Folders, Fault> {
+        let disk = self.cache.disk();
+        let mut folders = Folders::default();
+        for entry in disk.list(&self.path).at(&self.path)? {
+            if !entry.is_dir {
+                continue;
+            }
+            let path = self.path.join(&entry.name);
+            let (partition, is_future) = match FolderName::parse(&entry.name) {
+                FolderName::Live(partition) => (partition, false),
+                FolderName::Future(partition) => (partition, true),
+                FolderName::Delete => {
+                    folders.deleted.push(DoomedFolder { path, disk });
+                    continue;
+                }
+                FolderName::Stray | FolderName::Other => continue,
+            };
+            folders.partitions.push(PartitionFolder {
+                topic_id: layout::read_topic_id(disk, &path)?,
+                partition,
+                path,
+                is_future,
+            });
+        }
+        Ok(folders)
+    }
+
+    /// Opens the log of a folder.
+    pub(crate) fn open_log(
+        &self,
+        folder: &PartitionFolder,
+        config: Arc<LogConfig>,
+        now_ms: i64,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Log, Fault> {
+        let offset = |map: &HashMap<TopicPartition, i64>| {
+            let known = map.get(&folder.partition).copied();
+            // The checkpoints are about the replica in use, not about one on its way.
+            known.filter(|_| !folder.is_future).unwrap_or(0)
+        };
+        let open = OpenLog {
+            partition: folder.partition.clone(),
+            folder: folder.path.clone(),
+            cache: Arc::clone(&self.cache),
+            config,
+            is_clean: self.previous.clean_broker_epoch.is_some() && !folder.is_future,
+            recovery_point: offset(&self.previous.recovery_points),
+            log_start: offset(&self.previous.log_starts),
+            now_ms,
+        };
+        recover::open(open, progress)
+    }
+
+    /// Makes the folder of a new partition with an empty log.
+    pub(crate) fn create_log(
+        &self,
+        partition: &TopicPartition,
+        topic_id: Option<TopicId>,
+        config: Arc<LogConfig>,
+        now_ms: i64,
+    ) -> Result<Log, Fault> {
+        self.create(&partition.to_string(), partition, topic_id, config, now_ms)
+    }
+
+    /// Makes the folder of a replica that is to move here.
+    pub(crate) fn create_future_log(
+        &self,
+        partition: &TopicPartition,
+        topic_id: Option<TopicId>,
+        config: Arc<LogConfig>,
+        now_ms: i64,
+    ) -> Result<Log, Fault> {
+        let name = layout::future_folder(partition, random::uuid());
+        self.create(&name, partition, topic_id, config, now_ms)
+    }
+
+    fn create(
+        &self,
+        name: &str,
+        partition: &TopicPartition,
+        topic_id: Option<TopicId>,
+        config: Arc<LogConfig>,
+        now_ms: i64,
+    ) -> Result<Log, Fault> {
+        let disk = self.cache.disk();
+        let folder = self.path.join(name);
+        disk.create_dir_all(&folder).at(&folder)?;
+        if let Some(id) = topic_id {
+            layout::write_topic_id(disk, &folder, id)?;
+        }
+        let open = OpenLog {
+            partition: partition.clone(),
+            folder,
+            cache: Arc::clone(&self.cache),
+            config,
+            is_clean: true,
+            recovery_point: 0,
+            log_start: 0,
+            now_ms,
+        };
+        recover::open(open, &mut |_| ())
+    }
+
+    /// Gives the folder of a log its name for good, once it has caught up.
+    pub(crate) fn promote(&self, log: &mut Log) -> Result<(), Fault> {
+        let name = log.partition().to_string();
+        self.rename(log, &name).map(|_| ())
+    }
+
+    /// Renames the folder of a log for removal; the log may still be read, not written.
+    pub(crate) fn delete(&self, log: &mut Log) -> Result<DoomedFolder, Fault> {
+        let name = layout::marked_folder(log.partition(), random::uuid(), "-delete");
+        self.rename(log, &name)
+    }
+
+    /// Puts aside the folder of a log that the cluster does not know.
+    pub(crate) fn set_aside(&self, log: &mut Log) -> Result<(), Fault> {
+        let name = layout::marked_folder(log.partition(), random::uuid(), "-stray");
+        self.rename(log, &name).map(|_| ())
+    }
+
+    fn rename(&self, log: &mut Log, name: &str) -> Result<DoomedFolder, Fault> {
+        let disk = self.cache.disk();
+        let to = self.path.join(name);
+        disk.rename(log.folder(), &to).at(log.folder())?;
+        log.moved_to(&to);
+        disk.sync_dir(&self.path).at(&self.path)?;
+        Ok(DoomedFolder { path: to, disk })
+    }
+
+    /// Writes the offsets flushed to disk.
+    pub(crate) fn write_recovery_points(
+        &self,
+        offsets: &[(TopicPartition, i64)],
+    ) -> Result<(), Fault> {
+        self.write_offsets(RECOVERY_POINTS, offsets)
+    }
+
+    /// Writes the log starts that are not the start of a segment.
+    pub(crate) fn write_log_starts(&self, offsets: &[(TopicPartition, i64)]) -> Result<(), Fault> {
+        self.write_offsets(LOG_STARTS, offsets)
+    }
+
+    /// Writes the high watermarks.
+    pub(crate) fn write_high_watermarks(
+        &self,
+        offsets: &[(TopicPartition, i64)],
+    ) -> Result<(), Fault> {
+        self.write_offsets(HIGH_WATERMARKS, offsets)
+    }
+
+    /// Writes the first offsets that were not compacted.
+    pub(crate) fn write_cleaner_offsets(
+        &self,
+        offsets: &[(TopicPartition, i64)],
+    ) -> Result<(), Fault> {
+        self.write_offsets(CLEANER_OFFSETS, offsets)
+    }
+
+    fn write_offsets(&self, name: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), Fault> {
+        let entries = offsets.iter().map(|(of, offset)| (of, *offset));
+        checkpoint::write_offsets(self.cache.disk(), &self.path.join(name), entries)
+    }
+
+    /// Notes that everything was closed in order, and unlocks. All logs must be closed and all
+    /// checkpoints written before.
+    pub(crate) fn close(&self, broker_epoch: i64) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        let path = self.path.join(CLEAN_SHUTDOWN);
+        let text = serde_json::to_vec(&CleanShutdown {
+            version: 0,
+            broker_epoch,
+        })
+        .expect("two numbers are JSON");
+        disk.write_atomically(&path, &text).at(&path)?;
+        self.unlock()
+    }
+
+    /// Unlocks without a word about order, so that the next start recovers.
+    pub(crate) fn unlock(&self) -> Result<(), Fault> {
+        let Some(lock) = self.lock.lock().take() else {
+            return Ok(());
+        };
+        let path = self.path.join(LOCK);
+        // Removed while still held: whoever comes next makes a file of its own.
+        let removed = self.cache.disk().remove_file(&path).at(&path);
+        drop(lock);
+        removed
+    }
+}
+
+/// Checks whose directory it is; one that says nothing is ours from now on.
+fn identify(disk: Disk, path: &Path, identity: &Identity) -> Result<DirectoryId, Fault> {
+    let found = MetaProperties::read(disk, path)?;
+    let mut properties = found.clone().unwrap_or_default();
+    let foreign = |what, found: String, wanted: String| Fault::Foreign {
+        path: path.join(META_PROPERTIES),
+        what,
+        found,
+        wanted,
+    };
+    let cluster_id = &identity.cluster_id;
+    match &properties.cluster_id {
+        Some(other) if other != cluster_id => {
+            return Err(foreign("cluster.id", other.clone(), cluster_id.clone()));
+        }
+        Some(_) | None => properties.cluster_id = Some(cluster_id.clone()),
+    }
+    match properties.node_id {
+        Some(other) if other != identity.node_id => {
+            let wanted = identity.node_id.to_string();
+            return Err(foreign("node.id", other.to_string(), wanted));
+        }
+        Some(_) | None => properties.node_id = Some(identity.node_id),
+    }
+    let id = properties
+        .directory_id
+        .unwrap_or_else(|| DirectoryId(random::uuid()));
+    properties.directory_id = Some(id);
+    if found.as_ref() != Some(&properties) {
+        properties.write(disk, path)?;
+    }
+    Ok(id)
+}
+
+impl Previous {
+    fn read(disk: Disk, path: &Path) -> Result<Self, Fault> {
+        let offsets = |name: &str| match checkpoint::read_offsets(disk, &path.join(name)) {
+            Ok(offsets) => Ok(offsets.into_iter().collect()),
+            Err(fault) => Err(fault),
+        };
+        Ok(Self {
+            clean_broker_epoch: take_clean_shutdown(disk, path)?,
+            recovery_points: offsets(RECOVERY_POINTS)?,
+            log_starts: offsets(LOG_STARTS)?,
+            high_watermarks: offsets(HIGH_WATERMARKS)?,
+            cleaner_offsets: offsets(CLEANER_OFFSETS)?,
+        })
+    }
+}
+
+/// Reads and removes the note of an orderly stop: a crash while starting is a crash.
+fn take_clean_shutdown(disk: Disk, folder: &Path) -> Result<Option<i64>, Fault> {
+    let path = folder.join(CLEAN_SHUTDOWN);
+    if !disk.exists(&path) {
+        return Ok(None);
+    }
+    let text = disk.read(&path).at(&path)?;
+    // Before KIP-966 the file was empty.
+    let epoch = serde_json::from_slice::<CleanShutdown>(&text).map_or(-1, |note| note.broker_epoch);
+    disk.remove_file(&path).at(&path)?;
+    disk.sync_dir(folder).at(folder)?;
+    Ok(Some(epoch))
+}

@@ -1,0 +1,439 @@
+//! All log directories of a node and the logs in them (LogManager).
+//!
+//! A directory that fails takes its logs with it and leaves the others alone. Which partitions
+//! should be here is the cluster's business and the caller's.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::config::LogConfig;
+use super::dir::{DoomedFolder, Identity, LogDir, PartitionFolder};
+use super::fault::Fault;
+use super::files::FileCache;
+use super::log::Log;
+use super::read::LogReader;
+use super::recover::Progress;
+use crate::base::{DirectoryId, TopicId, TopicPartition};
+use crate::os::disk::Disk;
+
+/// The directories that work, and their logs.
+#[derive(Debug)]
+pub(crate) struct LogDirs {
+    dirs: RwLock<Vec<Arc<LogDir>>>,
+    logs: RwLock<HashMap<TopicPartition, LogHandle>>,
+}
+
+/// A log with its lock, and what can be done without it.
+#[derive(Clone, Debug)]
+pub(crate) struct LogHandle {
+    /// Held for a few calls, never across an await.
+    pub(crate) log: Arc<Mutex<Log>>,
+    pub(crate) reader: LogReader,
+    pub(crate) dir: Arc<LogDir>,
+    /// `None` when its folder does not say.
+    pub(crate) topic_id: Option<TopicId>,
+}
+
+/// Trouble that took a directory out of use.
+#[derive(Debug)]
+pub(crate) struct FailedDir {
+    pub(crate) path: PathBuf,
+    pub(crate) fault: Fault,
+}
+
+/// How logs are loaded at start.
+pub(crate) struct Loading<'a> {
+    pub(crate) config_of: &'a (dyn Fn(&TopicPartition) -> Arc<LogConfig> + Sync),
+    pub(crate) threads_per_dir: usize,
+    pub(crate) now_ms: i64,
+    /// Told how far a recovery is, from several threads.
+    pub(crate) progress: &'a (dyn Fn(&TopicPartition, Progress) + Sync),
+}
+
+/// What loading found besides the logs.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// Folders deleted before; their waiting begins anew.
+    pub(crate) deleted: Vec<DoomedFolder>,
+    /// Replicas on their way here when the last process ended.
+    pub(crate) futures: Vec<(PartitionFolder, Arc<LogDir>)>,
+    pub(crate) failed: Vec<FailedDir>,
+}
+
+impl LogDirs {
+    /// Takes the directories into use that can be; at most `open_files_max` closed segments stay
+    /// open.
+    pub(crate) fn open(
+        disk: Disk,
+        paths: &[PathBuf],
+        identity: &Identity,
+        open_files_max: usize,
+    ) -> (Self, Vec<FailedDir>) {
+        let cache = FileCache::new(disk, open_files_max);
+        let mut dirs = Vec::new();
+        let mut failed = Vec::new();
+        for path in paths {
+            match LogDir::open(&cache, path, identity) {
+                Ok(dir) => dirs.push(Arc::new(dir)),
+                Err(fault) => failed.push(FailedDir {
+                    path: path.clone(),
+                    fault,
+                }),
+            }
+        }
+        let dirs = Self {
+            dirs: RwLock::new(dirs),
+            logs: RwLock::default(),
+        };
+        (dirs, failed)
+    }
+
+    /// Opens every log of every directory, several at a time.
+    pub(crate) fn load(&self, loading: &Loading<'_>) -> Loaded {
+        let mut loaded = Loaded::default();
+        for dir in self.dirs() {
+            let folders = match dir.folders() {
+                Ok(folders) => folders,
+                Err(fault) => {
+                    loaded.failed.push(self.fail(&dir, fault));
+                    continue;
+                }
+            };
+            loaded.deleted.extend(folders.deleted);
+            let (futures, live): (Vec<_>, VecDeque<_>) = split(folders.partitions);
+            let futures = futures.into_iter().map(|one| (one, Arc::clone(&dir)));
+            loaded.futures.extend(futures);
+            if let Err(fault) = self.load_dir(&dir, live, loading) {
+                loaded.failed.push(self.fail(&dir, fault));
+            }
+        }
+        loaded
+    }
+
+    fn load_dir(
+        &self,
+        dir: &Arc<LogDir>,
+        folders: VecDeque<PartitionFolder>,
+        loading: &Loading<'_>,
+    ) -> Result<(), Fault> {
+        let queue = Mutex::new(folders);
+        let first_fault = Mutex::new(None);
+        let work = || {
+            while first_fault.lock().is_none() {
+                let Some(folder) = queue.lock().pop_front() else {
+                    break;
+                };
+                if let Err(fault) = self.load_log(dir, &folder, loading) {
+                    first_fault.lock().get_or_insert(fault);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..loading.threads_per_dir.max(1) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        first_fault.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn load_log(
+        &self,
+        dir: &Arc<LogDir>,
+        folder: &PartitionFolder,
+        loading: &Loading<'_>,
+    ) -> Result<(), Fault> {
+        let config = (loading.config_of)(&folder.partition);
+        let mut progress = |progress| (loading.progress)(&folder.partition, progress);
+        let log = dir.open_log(folder, config, loading.now_ms, &mut progress)?;
+        self.register(log, dir, folder.topic_id);
+        Ok(())
+    }
+
+    fn register(&self, log: Log, dir: &Arc<LogDir>, topic_id: Option<TopicId>) -> LogHandle {
+        let of = log.partition().clone();
+        let handle = LogHandle {
+            reader: log.reader(),
+            log: Arc::new(Mutex::new(log)),
+            dir: Arc::clone(dir),
+            topic_id,
+        };
+        self.logs.write().insert(of, handle.clone());
+        handle
+    }
+
+    /// The directories in use.
+    pub(crate) fn dirs(&self) -> Vec<Arc<LogDir>> {
+        self.dirs.read().clone()
+    }
+
+    /// The directory with an id, if it is in use.
+    pub(crate) fn dir(&self, id: DirectoryId) -> Option<Arc<LogDir>> {
+        self.dirs().into_iter().find(|dir| dir.id() == id)
+    }
+
+    /// The log of a partition.
+    pub(crate) fn log(&self, of: &TopicPartition) -> Option<LogHandle> {
+        self.logs.read().get(of).cloned()
+    }
+
+    /// All logs.
+    pub(crate) fn logs(&self) -> Vec<(TopicPartition, LogHandle)> {
+        let logs = self.logs.read();
+        logs.iter()
+            .map(|(of, handle)| (of.clone(), handle.clone()))
+            .collect()
+    }
+
+    /// Makes a log in the directory wanted, or in that with the fewest; `None` when no directory
+    /// is in use. A log that is there already is given back as it is.
+    pub(crate) fn create(
+        &self,
+        of: &TopicPartition,
+        topic_id: Option<TopicId>,
+        config: Arc<LogConfig>,
+        wanted: Option<DirectoryId>,
+        now_ms: i64,
+    ) -> Result<Option<LogHandle>, Fault> {
+        if let Some(handle) = self.log(of) {
+            return Ok(Some(handle));
+        }
+        let dir = wanted
+            .and_then(|id| self.dir(id))
+            .or_else(|| self.emptiest());
+        let Some(dir) = dir else {
+            return Ok(None);
+        };
+        let log = dir.create_log(of, topic_id, config, now_ms)?;
+        Ok(Some(self.register(log, &dir, topic_id)))
+    }
+
+    fn emptiest(&self) -> Option<Arc<LogDir>> {
+        let logs = self.logs.read();
+        let count = |dir: &Arc<LogDir>| {
+            let here = |handle: &&LogHandle| Arc::ptr_eq(&handle.dir, dir);
+            logs.values().filter(here).count()
+        };
+        self.dirs().into_iter().min_by_key(count)
+    }
+
+    /// Takes a log out of use and renames its folder; what is left of it is to be removed later.
+    pub(crate) fn delete(&self, of: &TopicPartition) -> Result<Option<DoomedFolder>, Fault> {
+        let Some(handle) = self.logs.write().remove(of) else {
+            return Ok(None);
+        };
+        let mut log = handle.log.lock();
+        handle.dir.delete(&mut log).map(Some)
+    }
+
+    /// Takes a log out of use that the cluster does not know, and puts its folder aside.
+    pub(crate) fn set_aside(&self, of: &TopicPartition) -> Result<(), Fault> {
+        let Some(handle) = self.logs.write().remove(of) else {
+            return Ok(());
+        };
+        let mut log = handle.log.lock();
+        handle.dir.set_aside(&mut log)
+    }
+
+    /// Puts a log that caught up in another directory in the place of the present one, whose
+    /// folder is to be removed later.
+    pub(crate) fn replace(
+        &self,
+        mut with: Log,
+        dir: &Arc<LogDir>,
+    ) -> Result<Option<DoomedFolder>, Fault> {
+        let of = with.partition().clone();
+        let topic_id = self.log(&of).and_then(|handle| handle.topic_id);
+        let doomed = self.delete(&of)?;
+        dir.promote(&mut with)?;
+        self.register(with, dir, topic_id);
+        Ok(doomed)
+    }
+
+    /// Takes a directory out of use with all its logs.
+    pub(crate) fn fail(&self, dir: &Arc<LogDir>, fault: Fault) -> FailedDir {
+        self.dirs.write().retain(|one| !Arc::ptr_eq(one, dir));
+        self.logs
+            .write()
+            .retain(|_, handle| !Arc::ptr_eq(&handle.dir, dir));
+        FailedDir {
+            path: dir.path().to_owned(),
+            fault,
+        }
+    }
+
+    /// Writes recovery points and log starts of every directory.
+    pub(crate) fn checkpoint(&self) -> Vec<FailedDir> {
+        self.in_each_dir(|dir, logs| {
+            let point = |(of, handle): &(TopicPartition, LogHandle)| {
+                (of.clone(), handle.log.lock().recovery_point())
+            };
+            let points: Vec<_> = logs.iter().map(point).collect();
+            dir.write_recovery_points(&points)?;
+            let start = |(of, handle): &(TopicPartition, LogHandle)| {
+                let start = handle.reader.log_start_offset();
+                let first = handle.reader.segments().first().map(|one| one.base_offset);
+                (first < Some(start)).then(|| (of.clone(), start))
+            };
+            let starts: Vec<_> = logs.iter().filter_map(start).collect();
+            dir.write_log_starts(&starts)
+        })
+    }
+
+    /// Writes high watermarks, as the caller knows them.
+    pub(crate) fn checkpoint_high_watermarks(
+        &self,
+        high_watermark_of: &dyn Fn(&TopicPartition) -> Option<i64>,
+    ) -> Vec<FailedDir> {
+        self.in_each_dir(|dir, logs| {
+            let known = |(of, _): &(TopicPartition, LogHandle)| {
+                high_watermark_of(of).map(|offset| (of.clone(), offset))
+            };
+            let known: Vec<_> = logs.iter().filter_map(known).collect();
+            dir.write_high_watermarks(&known)
+        })
+    }
+
+    /// Closes every log and every directory in order.
+    pub(crate) fn close(&self, broker_epoch: i64) -> Vec<FailedDir> {
+        let mut failed = self.in_each_dir(|_, logs| {
+            for (_, handle) in logs {
+                handle.log.lock().close()?;
+            }
+            Ok(())
+        });
+        failed.extend(self.checkpoint());
+        failed.extend(self.in_each_dir(|dir, _| dir.close(broker_epoch)));
+        failed
+    }
+
+    fn in_each_dir(
+        &self,
+        work: impl Fn(&Arc<LogDir>, &[(TopicPartition, LogHandle)]) -> Result<(), Fault>,
+    ) -> Vec<FailedDir> {
+        let logs = self.logs();
+        let mut failed = Vec::new();
+        for dir in self.dirs() {
+            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
+            let here: Vec<_> = logs.iter().filter(here).cloned().collect();
+            if let Err(fault) = work(&dir, &here) {
+                failed.push(self.fail(&dir, fault));
+            }
+        }
+        failed
+    }
+}
+
+fn split(folders: Vec<PartitionFolder>) -> (Vec<PartitionFolder>, VecDeque<PartitionFolder>) {
+    let (futures, live): (Vec<_>, Vec<_>) = folders.into_iter().partition(|one| one.is_future);
+    (futures, live.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Uuid;
+    use crate::log::testkit::{self, CLEAN, CRASH, NOW, batch, client};
+    use crate::os::disk::TempDir;
+
+    fn identity() -> Identity {
+        Identity {
+            cluster_id: "QmFybmFiYXNGaXh0dXJlMQ".into(),
+            node_id: 1,
+        }
+    }
+
+    fn open(path: &std::path::Path) -> (LogDirs, Loaded) {
+        let (dirs, failed) = LogDirs::open(Disk, &[path.to_owned()], &identity(), 16);
+        assert!(failed.is_empty(), "{failed:?}");
+        let loaded = dirs.load(&Loading {
+            config_of: &|_| Arc::new(LogConfig::default()),
+            threads_per_dir: 2,
+            now_ms: NOW,
+            progress: &|_, _| (),
+        });
+        assert!(loaded.failed.is_empty(), "{loaded:?}");
+        (dirs, loaded)
+    }
+
+    #[test]
+    fn kafkas_directories_are_taken_over_whole() {
+        for (archive, epoch) in [(CLEAN, Some(188)), (CRASH, None)] {
+            let dir = TempDir::new();
+            testkit::unpack(archive, dir.path());
+            let (dirs, loaded) = open(dir.path());
+            assert_eq!(dirs.logs().len(), 33);
+            assert_eq!(loaded.deleted.len(), 1);
+            assert_eq!(dirs.dirs()[0].clean_broker_epoch(), epoch);
+            assert!(dirs.close(7).is_empty());
+            let (again, _) = open(dir.path());
+            assert_eq!(again.dirs()[0].clean_broker_epoch(), Some(7));
+            let of = TopicPartition::new("deleted-records", 0);
+            let log = again.log(&of).unwrap();
+            assert_eq!(log.reader.log_start_offset(), 13);
+            assert_eq!(log.reader.log_end_offset(), 30);
+            assert!(log.topic_id.is_some());
+        }
+    }
+
+    #[test]
+    fn a_directory_is_used_by_one_process_and_one_cluster() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let paths = [dir.path().to_owned()];
+        let (_, failed) = LogDirs::open(Disk, &paths, &identity(), 16);
+        assert!(matches!(failed[0].fault, Fault::Locked { .. }));
+        let other = Identity {
+            cluster_id: "other".into(),
+            node_id: 1,
+        };
+        drop(dirs);
+        let (_, failed) = LogDirs::open(Disk, &paths, &other, 16);
+        assert!(matches!(failed[0].fault, Fault::Foreign { .. }));
+    }
+
+    #[test]
+    fn a_log_is_made_deleted_and_removed() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let of = TopicPartition::new("new", 3);
+        let id = Some(TopicId(Uuid([1; 16])));
+        let config = Arc::new(LogConfig::default());
+        let handle = dirs.create(&of, id, config, None, NOW).unwrap().unwrap();
+        handle.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        let doomed = dirs.delete(&of).unwrap().unwrap();
+        assert!(dirs.log(&of).is_none());
+        assert!(Disk.exists(doomed.path()));
+        let want = crate::log::read::Want {
+            offset: 0,
+            upper: 3,
+            max_bytes: 1000,
+            min_one: true,
+        };
+        assert!(handle.reader.locate_hot(&want).is_some());
+        drop((dirs, handle));
+        let (_dirs, mut loaded) = open(dir.path());
+        let doomed = loaded.deleted.pop().unwrap();
+        let path = doomed.path().to_owned();
+        doomed.remove().unwrap();
+        assert!(!Disk.exists(&path));
+    }
+
+    #[test]
+    fn a_crash_is_noticed_and_nothing_is_lost() {
+        let dir = TempDir::new();
+        let of = TopicPartition::new("t", 0);
+        let (dirs, _) = open(dir.path());
+        let config = Arc::new(LogConfig::default());
+        let handle = dirs.create(&of, None, config, None, NOW).unwrap().unwrap();
+        handle.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        assert!(dirs.checkpoint().is_empty());
+        drop((dirs, handle));
+        let (dirs, _) = open(dir.path());
+        assert_eq!(dirs.dirs()[0].clean_broker_epoch(), None);
+        assert_eq!(dirs.log(&of).unwrap().reader.log_end_offset(), 3);
+    }
+}
