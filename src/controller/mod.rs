@@ -14,16 +14,16 @@
 pub(crate) mod ask;
 mod brokers;
 mod change;
-mod configs;
+pub(crate) mod configs;
 mod directories;
-mod features;
+pub(crate) mod features;
 mod partitions;
 mod placement;
 mod producer_ids;
 mod reassign;
 mod security;
 mod sessions;
-mod state;
+pub(crate) mod state;
 #[cfg(test)]
 mod story;
 mod topics;
@@ -39,14 +39,9 @@ use crate::metadata::image::Image;
 use crate::metadata::record::Record;
 use crate::protocol::error::Refusal;
 
-pub(crate) use change::Election;
-pub(crate) use configs::ConfigRules;
-pub(crate) use features::{SUPPORTED, supported};
-pub(crate) use state::Settings;
-
 use ask::{Answer, Event};
 use sessions::Deadline;
-use state::State;
+use state::{Settings, State};
 
 /// Records to write and what to reply once they are committed, or a refusal.
 type Decided<T> = Result<Decision<T>, Refusal>;
