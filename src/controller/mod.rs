@@ -13,11 +13,17 @@
 
 pub(crate) mod ask;
 mod brokers;
+#[cfg(test)]
+mod brokers_test;
 mod change;
 pub(crate) mod configs;
+#[cfg(test)]
+mod configs_test;
 mod directories;
 pub(crate) mod features;
 mod partitions;
+#[cfg(test)]
+mod partitions_test;
 mod placement;
 mod producer_ids;
 mod reassign;
@@ -27,6 +33,8 @@ pub(crate) mod state;
 #[cfg(test)]
 mod story;
 mod topics;
+#[cfg(test)]
+mod topics_test;
 
 use std::convert::Infallible;
 use std::sync::Arc;
