@@ -6,8 +6,6 @@ use crate::metadata::image::quotas::Entity;
 use crate::metadata::record::{AccessControlEntryRecord, Endpoint, FeatureRange, Record};
 use crate::protocol::error::{ErrorCode, Refusal};
 
-use super::change::Election;
-
 /// A request that knows its reply.
 pub(crate) trait Ask {
     /// What a request that is not refused gets.
@@ -65,15 +63,27 @@ asks! {
     IncrementalAlterConfigs -> Vec<(Resource, Result<(), Refusal>)>;
     AlterConfigs -> Vec<(Resource, Result<(), Refusal>)>;
     UpdateFeatures -> ();
-    AlterPartition -> Vec<(TopicId, Vec<(i32, Result<PartitionState, ErrorCode>)>)>;
-    ElectLeaders -> Vec<(String, Vec<(i32, Result<(), Refusal>)>)>;
-    AlterReassignments -> Vec<(String, Vec<(i32, Result<(), Refusal>)>)>;
-    AssignReplicas -> Vec<(DirectoryId, Vec<(TopicId, Vec<(i32, ErrorCode)>)>)>;
+    AlterPartition -> PerTopicId<Result<PartitionState, ErrorCode>>;
+    ElectLeaders -> PerTopic<Result<(), Refusal>>;
+    AlterReassignments -> PerTopic<Result<(), Refusal>>;
+    AssignReplicas -> Vec<(DirectoryId, PerTopicId<ErrorCode>)>;
     CreateAcls -> ();
     DeleteAcls -> ();
     AlterQuotas -> Vec<(Entity, Result<(), Refusal>)>;
     WriteRecords -> ();
 }
+
+/// Something for each partition of each topic by name, in the order asked.
+pub(crate) type PerTopic<T> = Vec<(String, Vec<(i32, T)>)>;
+
+/// Something for each partition of each topic by id, in the order asked.
+pub(crate) type PerTopicId<T> = Vec<(TopicId, Vec<(i32, T)>)>;
+
+/// Names and what they are set to, or `None`.
+pub(crate) type Named<T> = Vec<(String, Option<T>)>;
+
+/// Partitions of topics by id.
+pub(crate) type Partitions = Vec<(TopicId, Vec<i32>)>;
 
 /// The epoch under which a broker is registered.
 pub(crate) type BrokerEpoch = i64;
@@ -148,7 +158,7 @@ pub(crate) struct NewTopic {
     pub(crate) replication_factor: i16,
     pub(crate) assignments: Vec<Assignment>,
     /// The last of a name counts.
-    pub(crate) configs: Vec<(String, Option<String>)>,
+    pub(crate) configs: Named<String>,
 }
 
 /// The replicas that a partition shall have.
@@ -245,7 +255,7 @@ pub(crate) struct IncrementalAlterConfigs {
 /// All options of each resource (AlterConfigs); those not named are unset.
 #[derive(Clone, Debug)]
 pub(crate) struct AlterConfigs {
-    pub(crate) resources: Vec<(Resource, Vec<(String, Option<String>)>)>,
+    pub(crate) resources: Vec<(Resource, Named<String>)>,
     pub(crate) validate_only: bool,
 }
 
@@ -303,6 +313,17 @@ pub(crate) struct PartitionState {
     pub(crate) partition_epoch: PartitionEpoch,
 }
 
+/// How a leader is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Election {
+    /// The first replica if it may lead, else as `Online`.
+    Preferred,
+    /// The leader stays while it may lead.
+    Online,
+    /// As `Online`, and any live replica rather than none.
+    Unclean,
+}
+
 /// Leaders to elect (ElectLeaders).
 #[derive(Clone, Debug)]
 pub(crate) struct ElectLeaders {
@@ -330,7 +351,7 @@ pub(crate) struct Reassignment {
 pub(crate) struct AssignReplicas {
     pub(crate) broker_id: NodeId,
     pub(crate) broker_epoch: BrokerEpoch,
-    pub(crate) directories: Vec<(DirectoryId, Vec<(TopicId, Vec<i32>)>)>,
+    pub(crate) directories: Vec<(DirectoryId, Partitions)>,
 }
 
 /// Access control entries to add; their ids are given here.
@@ -348,7 +369,7 @@ pub(crate) struct DeleteAcls {
 /// Quotas to set, or to remove where the value is `None` (AlterClientQuotas).
 #[derive(Clone, Debug)]
 pub(crate) struct AlterQuotas {
-    pub(crate) entities: Vec<(Entity, Vec<(String, Option<f64>)>)>,
+    pub(crate) entities: Vec<(Entity, Named<f64>)>,
     pub(crate) validate_only: bool,
 }
 

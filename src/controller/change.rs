@@ -11,16 +11,7 @@ use crate::base::{DirectoryId, NodeId, TopicId};
 use crate::metadata::image::topics::{LeaderRecovery, Partition};
 use crate::metadata::record::{NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord};
 
-/// How a leader is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Election {
-    /// The first replica if it may lead, else as `Online`.
-    Preferred,
-    /// The leader stays while it may lead.
-    Online,
-    /// As `Online`, and any live replica rather than none.
-    Unclean,
-}
+use super::ask::Election;
 
 /// A change that is wanted of a partition; what is not said stays.
 pub(super) struct Change<'a> {

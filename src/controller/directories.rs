@@ -9,12 +9,10 @@ use crate::metadata::image::topics::Partition;
 use crate::metadata::record::Record;
 use crate::protocol::error::ErrorCode;
 
-use super::ask::{AssignReplicas, BrokerEpoch};
+use super::ask::{AssignReplicas, BrokerEpoch, PerTopicId};
 use super::brokers::change;
 use super::state::{State, Turn};
 use super::{Decided, Decision};
-
-type Assigned = Vec<(DirectoryId, Vec<(TopicId, Vec<(i32, ErrorCode)>)>)>;
 
 impl State {
     /// Directories that a broker lost: replicas in them leave every ISR. Nothing when all were
@@ -50,7 +48,10 @@ impl State {
     }
 
     /// A broker says in which directories its replicas are.
-    pub(super) fn assign_replicas(&self, asked: &AssignReplicas) -> Decided<Assigned> {
+    pub(super) fn assign_replicas(
+        &self,
+        asked: &AssignReplicas,
+    ) -> Decided<Vec<(DirectoryId, PerTopicId<ErrorCode>)>> {
         let id = asked.broker_id;
         self.check_broker_epoch(id, asked.broker_epoch)?;
         let mut records = Vec::new();

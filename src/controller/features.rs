@@ -94,10 +94,10 @@ impl State {
             return invalid(&why);
         }
         if name == KRAFT_VERSION {
-            return match validate_only {
-                true => Ok(Vec::new()),
-                false => invalid("The quorum's voters do not change their version yet."),
-            };
+            if validate_only {
+                return Ok(Vec::new());
+            }
+            return invalid("The quorum's voters do not change their version yet.");
         }
         let current = self.image.features.level(name);
         if level < current && update.kind == UpgradeType::Upgrade {

@@ -13,20 +13,28 @@
 
 pub(crate) mod ask;
 mod brokers;
+#[cfg(test)]
+mod brokers_test;
 mod change;
-mod configs;
+pub(crate) mod configs;
+#[cfg(test)]
+mod configs_test;
 mod directories;
-mod features;
+pub(crate) mod features;
 mod partitions;
+#[cfg(test)]
+mod partitions_test;
 mod placement;
 mod producer_ids;
 mod reassign;
 mod security;
 mod sessions;
-mod state;
+pub(crate) mod state;
 #[cfg(test)]
 mod story;
 mod topics;
+#[cfg(test)]
+mod topics_test;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,14 +47,9 @@ use crate::metadata::image::Image;
 use crate::metadata::record::Record;
 use crate::protocol::error::Refusal;
 
-pub(crate) use change::Election;
-pub(crate) use configs::ConfigRules;
-pub(crate) use features::{SUPPORTED, supported};
-pub(crate) use state::Settings;
-
 use ask::{Answer, Event};
 use sessions::Deadline;
-use state::State;
+use state::{Settings, State};
 
 /// Records to write and what to reply once they are committed, or a refusal.
 type Decided<T> = Result<Decision<T>, Refusal>;

@@ -2,29 +2,30 @@
 //! (ReplicationControlManager).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::info;
 
-use crate::base::{NodeId, TopicId};
+use crate::base::NodeId;
 use crate::machine::Now;
 use crate::metadata::image::topics::{LeaderRecovery, Partition, Topic};
 use crate::metadata::record::{NO_LEADER_CHANGE, Record};
 use crate::protocol::error::{ErrorCode, Refusal};
 
-use super::ask::{AlterPartition, BrokerEpoch, ElectLeaders, NewIsr, PartitionState};
-use super::change::Election;
+use super::ask::{
+    AlterPartition, BrokerEpoch, ElectLeaders, Election, NewIsr, PartitionState, PerTopic,
+    PerTopicId,
+};
 use super::sessions::Deadline;
 use super::state::{MAX_ELECTIONS, State, Turn, within_limit};
 use super::{Decided, Decision};
-
-type Elected = Vec<(String, Vec<(i32, Result<(), Refusal>)>)>;
 
 impl State {
     /// A leader says who is in sync.
     pub(super) fn alter_partition(
         &self,
         asked: &AlterPartition,
-    ) -> Decided<Vec<(TopicId, Vec<(i32, Result<PartitionState, ErrorCode>)>)>> {
+    ) -> Decided<PerTopicId<Result<PartitionState, ErrorCode>>> {
         self.check_broker_epoch(asked.broker_id, asked.broker_epoch)?;
         let mut records = Vec::new();
         let mut reply = Vec::new();
@@ -119,7 +120,10 @@ impl State {
     }
 
     /// Elects leaders on request.
-    pub(super) fn elect_leaders(&self, asked: &ElectLeaders) -> Decided<Elected> {
+    pub(super) fn elect_leaders(
+        &self,
+        asked: &ElectLeaders,
+    ) -> Decided<PerTopic<Result<(), Refusal>>> {
         let mut records = Vec::new();
         let mut elect = |topic: &str, index: i32| {
             let elected = self.elect_leader(topic, index, asked.election);
@@ -177,7 +181,7 @@ impl State {
             change.election = election;
         })
         .map(Record::from)
-        .ok_or(Refusal::bare(failure))
+        .ok_or_else(|| Refusal::bare(failure))
     }
 
     /// Brings leaders back to the preferred replicas, a bounded number at a time.
@@ -234,13 +238,7 @@ impl State {
     }
 
     /// Sets the next round; at once when this one was full.
-    fn again(
-        &mut self,
-        now: Now,
-        round: Deadline,
-        interval: Option<std::time::Duration>,
-        records: &[Record],
-    ) {
+    fn again(&mut self, now: Now, round: Deadline, interval: Option<Duration>, records: &[Record]) {
         let Some(interval) = interval else { return };
         let full = records.len() >= MAX_ELECTIONS;
         let at = if full {

@@ -194,6 +194,7 @@ fn shuffle<T>(items: &mut [T], below: Below<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
@@ -223,8 +224,18 @@ mod tests {
         let brokers: Vec<_> = (0..9)
             .map(|id| broker(id, Some(racks[usize::try_from(id).unwrap() % 3]), id == 4))
             .collect();
+        // Knuth's generator; any will do.
+        let state = Cell::new(1u64);
+        let below = |bound| {
+            let next = state
+                .get()
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            state.set(next);
+            (next >> 33) % bound
+        };
         let mut leads: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for replicas in place(&brokers, 64, 3, &|bound| bound / 2).unwrap() {
+        for replicas in place(&brokers, 64, 3, &below).unwrap() {
             let used: BTreeSet<_> = replicas.iter().map(|id| id.0 % 3).collect();
             assert_eq!(used.len(), 3, "{replicas:?}");
             *leads.entry(replicas[0]).or_default() += 1;

@@ -6,15 +6,16 @@ use crate::metadata::image::topics::{Partition, Topic};
 use crate::metadata::record::{PartitionChangeRecord, Record};
 use crate::protocol::error::{ErrorCode, Refusal};
 
-use super::ask::{AlterReassignments, Reassignment};
+use super::ask::{AlterReassignments, PerTopic, Reassignment};
 use super::state::{State, Turn, within_limit};
 use super::{Decided, Decision};
 
-type Reassigned = Vec<(String, Vec<(i32, Result<(), Refusal>)>)>;
-
 impl State {
     /// Begins, replaces or cancels moves, partition by partition.
-    pub(super) fn alter_reassignments(&self, asked: &AlterReassignments) -> Decided<Reassigned> {
+    pub(super) fn alter_reassignments(
+        &self,
+        asked: &AlterReassignments,
+    ) -> Decided<PerTopic<Result<(), Refusal>>> {
         let mut records = Vec::new();
         let mut reply = Vec::new();
         for (name, moves) in &asked.topics {

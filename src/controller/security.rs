@@ -1,7 +1,9 @@
 //! Access control entries and client quotas as records; what they may be is decided above.
 
 use crate::metadata::image::quotas::{Entity, parts};
-use crate::metadata::record::{ClientQuotaRecord, Record, RemoveAccessControlEntryRecord};
+use crate::metadata::record::{
+    AccessControlEntryRecord, ClientQuotaRecord, Record, RemoveAccessControlEntryRecord,
+};
 use crate::protocol::error::Refusal;
 
 use super::ask::{AlterQuotas, CreateAcls, DeleteAcls};
@@ -11,23 +13,25 @@ use super::{Decided, Decision};
 impl State {
     /// Adds entries; one that says what another says is left out (AclControlManager).
     pub(super) fn create_acls(&self, asked: &CreateAcls) -> Decided<()> {
-        let mut records: Vec<Record> = Vec::new();
+        let mut added: Vec<&AccessControlEntryRecord> = Vec::new();
         for entry in &asked.entries {
-            let says_the_same = |record: &Record| {
-                matches!(record, Record::AccessControlEntry(other)
-                    if (crate::metadata::record::AccessControlEntryRecord {
-                        id: entry.id,
-                        ..other.clone()
-                    }) == *entry)
+            let says_the_same = |other: &AccessControlEntryRecord| {
+                let id = entry.id;
+                AccessControlEntryRecord {
+                    id,
+                    ..other.clone()
+                } == *entry
             };
-            let known = self.image.acls.iter().any(|other| {
-                let record = Record::AccessControlEntry(other.as_ref().clone());
-                says_the_same(&record)
-            });
-            if !known && !records.iter().any(says_the_same) {
-                records.push(Record::AccessControlEntry(entry.clone()));
+            let known = self.image.acls.iter().any(|other| says_the_same(other));
+            if !known && !added.iter().any(|other| says_the_same(other)) {
+                added.push(entry);
             }
         }
+        let records = added
+            .into_iter()
+            .cloned()
+            .map(Record::AccessControlEntry)
+            .collect();
         Ok(Decision {
             records: within_limit(records)?,
             reply: (),

@@ -11,8 +11,8 @@ use crate::metadata::image::topics::{Partition, Topic};
 use crate::metadata::record::{NoOpRecord, PartitionChangeRecord, Record};
 use crate::protocol::error::{ErrorCode, Refusal};
 
-use super::ask::WriteRecords;
-use super::change::{Change, Election};
+use super::ask::{Election, WriteRecords};
+use super::change::Change;
 use super::configs::ConfigRules;
 use super::sessions::{Deadline, Sessions};
 use super::{Decided, Decision};

@@ -169,8 +169,8 @@ where
                 Woken::Asked(None) => return self.drain().await,
                 Woken::Deadline => {
                     let now = self.now(0);
-                    let mut outcome = self.machine.expire(now);
-                    self.replay(&mut outcome, 0);
+                    let outcome = self.machine.expire(now);
+                    self.replay(&outcome.records);
                     self.write(outcome).await?;
                 }
             }
@@ -203,7 +203,7 @@ where
             all.records.extend(outcome.records);
             all.answers.extend(outcome.answers);
             all.effects.extend(outcome.effects);
-            self.replay(&mut all, replayed);
+            self.replay(&all.records[replayed..]);
             next = if all.records.len() < self.limits.records_per_append {
                 self.queue.try_recv().ok()
             } else {
@@ -213,8 +213,8 @@ where
         all
     }
 
-    fn replay(&mut self, outcome: &mut Outcome<M>, from: usize) {
-        for record in &outcome.records[from..] {
+    fn replay(&mut self, records: &[M::Record]) {
+        for record in records {
             self.machine.replay(record);
         }
     }

@@ -1,13 +1,15 @@
 //! The first records of a cluster, as Kafka 4.1 writes them when its first controller wakes up
 //! (org.apache.kafka.controller.ActivationRecordsGenerator).
 
+use super::image::Image;
 use super::image::configs::Resource;
 use super::image::features::{
     ELIGIBLE_LEADER_REPLICAS_VERSION, GROUP_VERSION, METADATA_VERSION, SHARE_VERSION,
     TRANSACTION_VERSION,
 };
 use super::record::{
-    BeginTransactionRecord, ConfigRecord, EndTransactionRecord, FeatureLevelRecord, Record,
+    AbortTransactionRecord, BeginTransactionRecord, ConfigRecord, EndTransactionRecord,
+    FeatureLevelRecord, Record,
 };
 
 /// The metadata.version of 4.1 (4.1-IV1).
@@ -62,10 +64,29 @@ pub(crate) fn records(formatted: Vec<Record>, min_insync_replicas: u32) -> Vec<R
     records
 }
 
+/// What a controller writes first when it becomes active: the first records of an empty cluster,
+/// and before them the end of a transaction that its predecessor left open.
+pub(crate) fn activation(
+    image: &Image,
+    formatted: Vec<Record>,
+    min_insync_replicas: u32,
+) -> Vec<Record> {
+    let mut first = Vec::new();
+    let empty = image.features.level(METADATA_VERSION) == 0;
+    if image.in_transaction() {
+        first.push(Record::from(AbortTransactionRecord {
+            reason: Some("Controller failover".to_owned()),
+        }));
+    }
+    if empty {
+        first.extend(records(formatted, min_insync_replicas));
+    }
+    first
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::image::Image;
     use crate::metadata::image::tests::{CLEAN_LOG, rebuild};
     use crate::metadata::record::tests::unhex;
 
@@ -96,6 +117,23 @@ mod tests {
         }
         assert_eq!(image.features.level(SHARE_VERSION), 0);
         assert!(image.features.elr_enabled());
+        rebuild(&image);
+    }
+
+    #[test]
+    fn a_beginning_that_was_cut_short_begins_again() {
+        let mut image = Image::default();
+        let all = activation(&image, default_features(), 1);
+        for record in &all[..3] {
+            image.replay(record).unwrap();
+        }
+        let again = activation(&image, default_features(), 1);
+        assert!(matches!(again[0], Record::AbortTransaction(_)));
+        for record in &again {
+            image.replay(record).unwrap();
+        }
+        assert_eq!(image.features.level(METADATA_VERSION), METADATA_VERSION_4_1);
+        assert!(activation(&image, default_features(), 1).is_empty());
         rebuild(&image);
     }
 }

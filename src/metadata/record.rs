@@ -500,6 +500,19 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_damaged_value_is_refused_or_read_but_never_a_panic() {
+        for (kind, version, body) in samples() {
+            for at in 0..body.len() {
+                for damage in [0x00, 0x7f, 0x80, 0xff] {
+                    let mut body = body.clone();
+                    body[at] = damage;
+                    let _ = Record::read_body(kind, version, &body);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_fenced_broker_is_said_in_the_oldest_version_that_can() {
         let mut change = BrokerRegistrationChangeRecord {
             fenced: 1,
