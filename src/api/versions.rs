@@ -74,7 +74,7 @@ fn is_software_word(word: &str) -> bool {
 }
 
 fn supported(version: i16) -> Vec<SupportedFeatureKey> {
-    let known = controller::SUPPORTED.iter();
+    let known = controller::features::SUPPORTED.iter();
     let readable = known.filter(|(_, levels)| version >= READS_LEVEL_ZERO || levels.min > 0);
     readable
         .map(|(name, levels)| {

@@ -249,6 +249,13 @@ impl LogReader {
         segments.iter().zip(ends).map(info).collect()
     }
 
+    /// Whether the segment at a base offset is no longer the active one.
+    pub(crate) fn is_closed(&self, segment_base_offset: i64) -> bool {
+        let segments = self.shared.segments();
+        let active = segments.last();
+        active.is_some_and(|active| active.base_offset > segment_base_offset)
+    }
+
     /// Bytes of all its batches.
     pub(crate) fn size(&self) -> u64 {
         let segments = self.shared.segments();

@@ -41,7 +41,7 @@ impl Presence {
                 incarnation_id: self.incarnation,
                 zk_migration_ready: false,
                 endpoints: self.controller_endpoints.clone(),
-                features: controller::supported(),
+                features: controller::features::supported(),
             })
             .await?;
         self.controller
@@ -50,7 +50,7 @@ impl Presence {
                 broker_id: self.node,
                 incarnation_id: self.incarnation,
                 endpoints: self.endpoints.clone(),
-                features: controller::supported(),
+                features: controller::features::supported(),
                 rack: self.rack.clone(),
                 is_migrating_zk_broker: false,
                 directories: self.directories.clone(),

@@ -9,7 +9,7 @@ use crate::config::client_metrics::plausible_pattern;
 use crate::config::options::Options;
 use crate::config::key::{self, ConfigType, Key};
 use crate::config::{broker_keys, client_metrics, group, topic};
-use crate::controller::ConfigRules;
+use crate::controller::configs::ConfigRules;
 use crate::metadata::image::configs::{self, Resource, ResourceType};
 use crate::protocol::error::Refusal;
 

@@ -37,10 +37,10 @@ pub(super) fn controller(
     config: &BrokerConfig,
     cluster_id: &str,
     options: &Arc<Options>,
-) -> controller::Settings {
+) -> controller::state::Settings {
     let node_id = NodeId(config.node_id);
     let others = config.voters.iter().map(|voter| NodeId(voter.id)).filter(|id| *id != node_id);
-    controller::Settings {
+    controller::state::Settings {
         node_id,
         cluster_id: cluster_id.to_owned(),
         voters: others.collect(),
