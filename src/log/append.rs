@@ -131,10 +131,12 @@ pub(crate) fn check(records: &Bytes, rules: &Rules<'_>) -> Result<Checked, Rejec
     if rules.origin == Origin::Client {
         check_client(&batch.header).map_err(late)?;
     }
-    let newest = check_records(&batch, rules)?;
-    let kept = match wanted_codec(&batch.header, rules) {
+    let found = check_records(&batch, rules)?;
+    // Kafka means to number such a batch anew (KAFKA-9080), and some clients count on it.
+    let same = batch.header.codec().ok().filter(|_| found.has_gaps);
+    let kept = match wanted_codec(&batch.header, rules).or_else(|| same.map(Compression::from)) {
         Some(other) => recompress(&batch, other, rules)?,
-        None => keep(&batch, records, newest, rules),
+        None => keep(&batch, records, found.newest, rules),
     };
     if HEADER_LEN + kept.records.len() > rules.config.max_message_bytes {
         return Err(Rejection::early(ErrorCode::MessageTooLarge));
@@ -171,16 +173,23 @@ fn check_client(header: &Header) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Reads every record; gives the newest timestamp.
-fn check_records(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<i64, Rejection> {
+/// What reading the records of a good batch tells.
+struct Walked {
+    newest: i64,
+    /// A compressed batch whose records are not numbered 0, 1, 2 and so on.
+    has_gaps: bool,
+}
+
+/// Reads every record.
+fn check_records(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<Walked, Rejection> {
     let late = |code: ErrorCode| Rejection::late(code, rules.log_start_offset);
     let header = &batch.header;
     let compressed = header.codec().map_err(|_| late(ErrorCode::InvalidRecord))? != Codec::None;
     let mut errors = Errors::default();
     let mut newest = -1;
-    let mut has_gap = false;
+    let mut has_gaps = false;
     walk(batch, rules.config.inflated_bytes_max, |shape| {
-        has_gap |= shape.offset_delta != shape.index;
+        has_gaps |= compressed && shape.offset_delta != shape.index;
         newest = newest.max(header.timestamp_of(shape.timestamp_delta));
         errors.check(&shape, header, rules);
     })
@@ -193,12 +202,9 @@ fn check_records(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<i64, Rejection>
             | BadRecord::TooMany => ErrorCode::InvalidRecord,
         })
     })?;
-    if compressed && has_gap && rules.origin == Origin::Client {
-        return Err(late(ErrorCode::InvalidRecord));
-    }
     match errors.rejection(rules) {
         Some(rejection) => Err(rejection),
-        None => Ok(newest),
+        None => Ok(Walked { newest, has_gaps }),
     }
 }
 

@@ -263,14 +263,16 @@ fn a_wrong_transaction_index_is_made_anew() {
         .collect();
     assert!(!txn.is_empty());
     for (name, content) in txn {
-        restore(dir.path(), &files);
         let path = dir.path().join(name);
-        write(&path, &vec![0xff; content.len()]);
-        let mut open = opening(dir.path(), small());
-        open.recovery_point = open_crashed(dir.path(), small()).log_end_offset();
-        write(&path, &vec![0xff; content.len()]);
-        recover::open(open, &mut |_| ()).unwrap();
-        assert_eq!(Disk.read(&path).unwrap(), *content, "{name}");
+        for wrong in [0xff, 0] {
+            restore(dir.path(), &files);
+            let end = open_crashed(dir.path(), small()).log_end_offset();
+            write(&path, &vec![wrong; content.len()]);
+            let mut open = opening(dir.path(), small());
+            open.recovery_point = end;
+            recover::open(open, &mut |_| ()).unwrap();
+            assert_eq!(Disk.read(&path).unwrap(), *content, "{name}");
+        }
     }
 }
 

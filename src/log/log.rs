@@ -311,15 +311,11 @@ impl Log {
         for batch in Batches::new(records) {
             let batch = batch.map_err(AppendError::Corrupt)?;
             batch.check_crc().map_err(AppendError::Corrupt)?;
-            let log_end = self.log_end_offset();
             let base_offset = batch.header.base_offset;
-            if base_offset < log_end {
-                return Err(AppendError::Misplaced {
-                    base_offset,
-                    log_end,
-                });
-            }
-            let rolled = self.write_replica(&batch, now_ms)?;
+            let rolled = match self.begins_inside(&batch.header)? {
+                Some(start) => self.write_first_replica(&batch, start, now_ms)?,
+                None => self.write_replica(&batch, now_ms)?,
+            };
             let before = done.take();
             done = Some(Appended {
                 first_offset: before.map_or(base_offset, |done| done.first_offset),
@@ -332,6 +328,36 @@ impl Log {
             });
         }
         Ok(done)
+    }
+
+    /// A batch must not lie below the log's end, but an empty log may begin inside one: records
+    /// were deleted up to the middle of a batch (KAFKA-6975). Gives that beginning.
+    fn begins_inside(&self, header: &Header) -> Result<Option<i64>, AppendError> {
+        let (log_start, log_end) = (self.log_start_offset(), self.log_end_offset());
+        if header.base_offset >= log_end {
+            return Ok(None);
+        }
+        if log_start == log_end && header.last_offset() >= log_end {
+            return Ok(Some(log_start));
+        }
+        Err(AppendError::Misplaced {
+            base_offset: header.base_offset,
+            log_end,
+        })
+    }
+
+    /// The segment must begin where its first batch does; what may be read begins later.
+    fn write_first_replica(
+        &mut self,
+        batch: &Batch<'_>,
+        log_start: i64,
+        now_ms: i64,
+    ) -> Result<bool, AppendError> {
+        self.truncate_fully(batch.header.base_offset, now_ms)?
+            .remove()?;
+        let rolled = self.write_replica(batch, now_ms)?;
+        self.advance_log_start(log_start)?;
+        Ok(rolled)
     }
 
     fn write_replica(&mut self, batch: &Batch<'_>, now_ms: i64) -> Result<bool, AppendError> {

@@ -529,3 +529,92 @@ fn a_closed_segment_is_not_kept_open() {
     assert!(log.reader().segments().len() > 50);
     assert!(count < 150, "{count} descriptors are open");
 }
+
+#[test]
+fn an_append_that_fails_halfway_leaves_no_trace() {
+    for ending in ["index", "timeindex"] {
+        let dir = TempDir::new();
+        let mut log = open_crashed(dir.path(), small());
+        append(&mut log, &batch(2, 200));
+        // Let go of the files, and put something in the way of one.
+        log.rest();
+        log.rest();
+        let path = dir.path().join(format!("00000000000000000000.{ending}"));
+        let aside = dir.path().join("aside");
+        Disk.rename(&path, &aside).unwrap();
+        Disk.create_dir_all(&path).unwrap();
+        for n in 0..20 {
+            let sent = producer_batch(n, 0, 2, true);
+            assert!(matches!(
+                log.append(&sent, client(0)),
+                Err(AppendError::Fault(_))
+            ));
+        }
+        assert_eq!(log.log_end_offset(), 2);
+        assert!(log.active_producers().is_empty());
+        let size = log.reader().size();
+        let file = dir.path().join("00000000000000000000.log");
+        assert_eq!(Disk.read(&file).unwrap().len() as u64, size);
+        Disk.remove_dir_all(&path).unwrap();
+        Disk.rename(&aside, &path).unwrap();
+        for _ in 0..20 {
+            append(&mut log, &batch(2, 200));
+        }
+        let all = contents(&log.reader());
+        log.close().unwrap();
+        drop(log);
+        assert_eq!(contents(&open_crashed(dir.path(), small()).reader()), all);
+    }
+}
+
+#[test]
+fn offsets_too_far_apart_for_one_segment_begin_another() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), LogConfig::default());
+    let far = i64::from(i32::MAX) + 5;
+    for base in [3, far, far + 1, far * 3] {
+        let mut builder = crate::protocol::records::build::BatchBuilder::new(base);
+        builder.append(1, Some(b"k"), None, &[]);
+        let sent = Bytes::from(builder.build().unwrap());
+        log.append_as_follower(&sent, 0).unwrap();
+    }
+    let bases: Vec<_> = log
+        .reader()
+        .segments()
+        .iter()
+        .map(|one| one.base_offset)
+        .collect();
+    assert_eq!(bases, [0, far, far * 3]);
+    let all = contents(&log.reader());
+    assert_eq!(all.len(), 4);
+    log.close().unwrap();
+    drop(log);
+    assert_eq!(
+        contents(&open_crashed(dir.path(), LogConfig::default()).reader()),
+        all
+    );
+}
+
+#[test]
+fn a_follower_may_begin_inside_a_batch() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), LogConfig::default());
+    log.truncate_fully(3, 0).unwrap().remove().unwrap();
+    let sent = batch(10, 20);
+    let done = log.append_as_follower(&sent, 0).unwrap().unwrap();
+    assert_eq!((done.first_offset, done.last_offset), (0, 9));
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (3, 10));
+    let reader = log.reader();
+    assert_eq!(bases(reader.locate(&want(3, 10)).unwrap()), [0]);
+    assert!(matches!(
+        reader.locate(&want(2, 10)).unwrap(),
+        Located::OutOfRange
+    ));
+    assert!(matches!(
+        log.append_as_follower(&sent, 0),
+        Err(AppendError::Misplaced {
+            base_offset: 0,
+            log_end: 10
+        })
+    ));
+}

@@ -118,7 +118,13 @@ impl TxnIndex {
     /// Whether its entries can be those of the segment at `base_offset`.
     pub(crate) fn is_plausible(&self, base_offset: i64) -> Result<bool, Fault> {
         match self.all() {
-            Ok(all) => Ok(all.iter().all(|aborted| aborted.last_offset >= base_offset)),
+            Ok(all) => {
+                let possible = |one: &AbortedTxn| {
+                    one.last_offset >= base_offset && one.first_offset < one.last_offset
+                };
+                let grows = all.is_sorted_by(|one, next| one.last_offset < next.last_offset);
+                Ok(grows && all.iter().all(possible))
+            }
             Err(Fault::Malformed { .. }) => Ok(false),
             Err(fault) => Err(fault),
         }
