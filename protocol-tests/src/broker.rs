@@ -1,10 +1,12 @@
 //! One broker on a folder and a port of its own: started, stopped, killed, started again.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
@@ -325,28 +327,31 @@ pub fn without_settings(command: &mut Command) -> &mut Command {
 }
 
 /// A port nobody listens on, below those which the kernel gives to outgoing connections: a client
-/// that tries a stopped broker's port again and again could otherwise meet itself there.
+/// that tries a stopped broker's port again and again could otherwise meet itself there. Each port
+/// is handed out once in a process.
 pub fn free_port() -> u16 {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let ceiling = range
         .split_whitespace()
         .next()
         .and_then(|n| n.parse().ok())
-        .unwrap_or(32_768);
-    let mut chance = Chance::from_seed(u64::from(std::process::id()) << 32 ^ now_nanos());
+        .unwrap_or(32_768_usize)
+        .clamp(12_000, 60_000);
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut chance = Chance::from_seed(u64::from(std::process::id()) << 32 ^ nanos());
     for _ in 0..1000 {
-        let port = u16::try_from(chance.between(10_000, ceiling.clamp(12_000, 60_000)))
-            .expect("below 60,000");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let port = u16::try_from(chance.between(10_000, ceiling)).expect("below 60,000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && given.insert(port) {
             return port;
         }
     }
     panic!("no port is free");
 }
 
-fn now_nanos() -> u64 {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .expect("past 1970");
-    now.as_secs() ^ u64::from(now.subsec_nanos()) << 16
+fn nanos() -> u64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the clock is past 1970");
+    u64::from(now.subsec_nanos())
 }

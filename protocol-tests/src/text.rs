@@ -40,31 +40,21 @@ const WORDS: &[&str] = &[
 /// The longest line: with its record's head it must fit into librdkafka's 1,000,000 byte messages.
 const LONGEST_LINE: usize = 900_000;
 
-/// At least `bytes` of text in lines of every length, the last one without an end of line.
-///
-/// No line is empty, because kcat takes no empty line for a message; [`with_empty_lines`] has some.
+/// At least `bytes` of text in lines of every length, empty ones too, the last one without an end of
+/// line.
 pub fn awkward(chance: &mut Chance, bytes: usize) -> Vec<u8> {
-    lines(chance, bytes, false)
-}
-
-/// The same with empty lines.
-pub fn with_empty_lines(chance: &mut Chance, bytes: usize) -> Vec<u8> {
-    lines(chance, bytes, true)
-}
-
-fn lines(chance: &mut Chance, bytes: usize, empty: bool) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes + LONGEST_LINE);
     let mut long_ones = 0;
     while text.len() < bytes {
         let start = text.len();
         let length = match chance.below(1000) {
-            0..100 if empty => 0,
             0 => {
                 long_ones += 1;
                 chance.between(100_000, LONGEST_LINE)
             }
-            1..20 => chance.between(2_000, 20_000),
-            20..300 => chance.between(1, 30),
+            1..80 => 0,
+            80..100 => chance.between(2_000, 20_000),
+            100..300 => chance.between(1, 30),
             _ => chance.between(30, 400),
         };
         // Now words, which compress, now noise, which does not.
