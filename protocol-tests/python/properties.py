@@ -43,8 +43,9 @@ def main():
                 "fetch.wait.max.ms": 50,
             }
         )
-        for topic, _, _ in topics:
-            read(consumer, topic)
+        topics = [topic for topic, _, _ in topics]
+        read(consumer, topics)
+        for topic in topics:
             look_up(consumer, topic)
         read_append_time(consumer)
         consumer.close()
@@ -115,12 +116,14 @@ def write(topic, codec, idempotent):
         same(message.offset(), number, topic, f"the offset of delivery {message.partition()} #{number}")
 
 
-def read(consumer, topic):
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
-    got = {partition: [] for partition in range(PARTITIONS)}
-    for message in until_ends(consumer, PARTITIONS):
-        got[message.partition()].append(message)
-    for partition, messages in got.items():
+def read(consumer, topics):
+    # All at once: a client takes its time to learn of each new topic.
+    partitions = [(topic, partition) for topic in topics for partition in range(PARTITIONS)]
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in partitions])
+    got = {of: [] for of in partitions}
+    for message in until_ends(consumer, len(partitions)):
+        got[message.topic(), message.partition()].append(message)
+    for (topic, partition), messages in got.items():
         where = f"{topic}-{partition}"
         same(len(messages), PER_PARTITION, where, "records")
         for number, (message, wanted) in enumerate(zip(messages, records(topic, partition))):
@@ -133,10 +136,13 @@ def read(consumer, topic):
             same(message.headers(), headers, at, "headers")
 
     # From the middle: inside a batch as well as at its start.
-    for offset in (1, 57, 333, PER_PARTITION - 1):
-        consumer.assign([TopicPartition(topic, 0, offset)])
-        offsets = [message.offset() for message in until_ends(consumer, 1)]
-        same(offsets, list(range(offset, PER_PARTITION)), topic, f"offsets from {offset} on")
+    for start in (1, 57, 333, PER_PARTITION - 1):
+        consumer.assign([TopicPartition(topic, 0, start) for topic in topics])
+        offsets = {topic: [] for topic in topics}
+        for message in until_ends(consumer, len(topics)):
+            offsets[message.topic()].append(message.offset())
+        for topic, got in offsets.items():
+            same(got, list(range(start, PER_PARTITION)), topic, f"offsets from {start} on")
     consumer.unassign()
 
 
@@ -151,7 +157,7 @@ def until_ends(consumer, partitions):
             continue
         if message.error():
             same(message.error().code(), KafkaError._PARTITION_EOF, message.topic(), "error")
-            ended.add(message.partition())
+            ended.add((message.topic(), message.partition()))
         else:
             yield message
 
