@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,14 +35,14 @@ struct State {
 
 impl Said {
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().expect("no reader panics"));
+        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.news.notify_all();
     }
 
     /// Waits until `look` finds something, or `limit` has passed.
     fn wait<T>(&self, limit: Duration, mut look: impl FnMut(&State) -> Option<T>) -> Option<T> {
         let end = Instant::now() + limit;
-        let mut state = self.state.lock().expect("no reader panics");
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(found) = look(&state) {
                 return Some(found);
@@ -51,7 +51,7 @@ impl Said {
             state = self
                 .news
                 .wait_timeout(state, left)
-                .expect("no reader panics")
+                .unwrap_or_else(PoisonError::into_inner)
                 .0;
         }
     }
@@ -96,7 +96,11 @@ impl Running {
     }
 
     pub fn exit(&self) -> Option<ExitStatus> {
-        self.said.state.lock().expect("no reader panics").exit
+        self.said
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .exit
     }
 
     /// Everything said so far.
@@ -104,7 +108,7 @@ impl Running {
         self.said
             .state
             .lock()
-            .expect("no reader panics")
+            .unwrap_or_else(PoisonError::into_inner)
             .lines
             .clone()
     }
@@ -114,7 +118,7 @@ impl Running {
     pub fn wait_for_line(
         &self,
         from: usize,
-        wanted: impl Fn(&str) -> bool,
+        mut wanted: impl FnMut(&str) -> bool,
         limit: Duration,
     ) -> String {
         let mut next = from;

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
@@ -22,6 +22,9 @@ use kafka_protocol::records::{
 use uuid::Uuid;
 
 use crate::Broker;
+
+const LEADER_NOT_AVAILABLE: i16 = 5;
+const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -188,13 +191,20 @@ impl Connection {
             .collect()
     }
 
-    /// The log end offset of a partition.
+    /// The log end offset of a partition; asked again while a broker that has just started has not
+    /// taken its partitions up.
     #[track_caller]
     pub fn end_offset(&mut self, topic: &str, partition: i32) -> i64 {
-        let answer = self.ask(7, &list_offsets(topic, partition, -1));
-        let row = &answer.topics[0].partitions[0];
-        assert_eq!(row.error_code, 0, "ListOffsets of {topic}-{partition}");
-        row.offset
+        let end = Instant::now() + LIMIT;
+        loop {
+            let answer = self.ask(7, &list_offsets(topic, partition, -1));
+            let row = &answer.topics[0].partitions[0];
+            let not_yet = [LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER].contains(&row.error_code);
+            if !not_yet || Instant::now() > end {
+                assert_eq!(row.error_code, 0, "ListOffsets of {topic}-{partition}");
+                return row.offset;
+            }
+        }
     }
 
     /// The topic's id and its number of partitions.
