@@ -239,7 +239,7 @@ fn dump_log_finds_no_fault(broker: &Broker, perf_records: usize) {
         perf_logs > 3,
         "the perf topic has more than one segment in a partition: {logs:?}"
     );
-    let dumped = dump(&["--deep-iteration", "--skip-record-metadata"], &logs);
+    let dumped = dump(&["--deep-iteration"], &logs);
     let batches = dumped
         .lines()
         .filter(|line| line.starts_with("baseOffset: "));
@@ -355,6 +355,7 @@ fn dump(options: &[&str], files: &[String]) -> String {
             "Mismatches in",
             "Found timestamp mismatch",
             "Found out of order",
+            "not found in the log",
             "Non-consecutive",
             "Could not",
             "Error",
