@@ -43,8 +43,12 @@ impl Connection {
 
     #[track_caller]
     pub fn open_port(port: u16) -> Self {
-        let stream =
-            TcpStream::connect(("127.0.0.1", port)).expect("the broker accepts a connection");
+        Self::open_at("127.0.0.1", port)
+    }
+
+    #[track_caller]
+    pub fn open_at(address: &str, port: u16) -> Self {
+        let stream = TcpStream::connect((address, port)).expect("the broker accepts a connection");
         stream.set_nodelay(true).expect("a socket option");
         stream
             .set_read_timeout(Some(LIMIT))
