@@ -40,7 +40,7 @@ class Busy:
                 "reconnect.backoff.ms": 10,
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
-                "message.timeout.ms": 120_000,
+                "message.timeout.ms": 280_000,
                 "log_level": 2,
                 "error_cb": self.failed,
                 **settings,
