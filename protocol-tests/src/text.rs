@@ -98,3 +98,31 @@ pub fn assert_same(got: &[u8], expected: &[u8], what: &str) {
         near(expected)
     );
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_text() {
+        let text = |seed| awkward(&mut Chance::from_seed(seed), 6_000_000);
+        assert_eq!(text(7), text(7));
+        assert_ne!(text(7), text(8));
+        assert!(
+            text(7).split(|byte| *byte == b'\n').any(<[u8]>::is_empty),
+            "it has empty lines"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "different from byte 3 on")]
+    fn a_changed_byte_is_seen() {
+        assert_same(b"abcd", b"abce", "the text");
+    }
+
+    #[test]
+    #[should_panic(expected = "3 bytes in place of 4")]
+    fn a_missing_end_is_seen() {
+        assert_same(b"abc", b"abcd", "the text");
+    }
+}

@@ -140,3 +140,32 @@ fn bytes_moved(trace: &str) -> BTreeMap<String, u64> {
     }
     moved
 }
+
+#[test]
+fn the_trace_is_read_right() {
+    let trace = r#"
+101 read(7<TCP:[127.0.0.1:1->127.0.0.1:2]>, "\0"..., 4) = 4
+101 pread64(9</data/sent-0/00000000000000000000.log>, "\0"..., 17, 0) = 17
+102 sendfile(7<TCP:[1]>, 9</data/sent-0/00000000000000000000.log>, [0] => [100], 4096) = 100
+102 sendfile(7<TCP:[1]>, 9</data/sent-0/00000000000000000000.log>, [100], 4096 <unfinished ...>
+101 read(8</data/sent-0/00000000000000000000.log>,  <unfinished ...>
+102 <... sendfile resumed> => [150]) = 50
+101 <... read resumed>"\0"..., 8) = 8
+101 sendfile(7<TCP:[1]>, 9</data/sent-0/00000000000000000000.log>, [150], 4096) = -1 EAGAIN (Resource temporarily unavailable)
+101 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 9</data/sent-0/00000000000000000000.log>, 0) = 0x7f0000000000
+101 read(8</data/sent-0/00000000000000000000.index>, "\0"..., 8) = 8
+101 read(8</data/other-0/00000000000000000000.log>, "\0"..., 8) = 8
+"#;
+    let expected = [
+        ("mmap", 4096),
+        ("pread64", 17),
+        ("read", 8),
+        ("sendfile", 150),
+    ];
+    assert_eq!(
+        bytes_moved(trace),
+        expected
+            .map(|(call, bytes)| (call.to_owned(), bytes))
+            .into()
+    );
+}

@@ -47,7 +47,7 @@ fn twenty_two_kills_lose_move_and_double_nothing() {
         );
         println!("{:>6.1} s: kill {kill}", began.elapsed().as_secs_f64());
         broker.kill();
-        let acked = records("acked", &producers.lines());
+        let acked = records("acked", producers.lines());
         if chance.below(4) == 0 {
             // Another kill while it recovers from the last one.
             broker.launch();
