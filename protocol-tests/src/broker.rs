@@ -176,6 +176,7 @@ impl Broker {
     fn properties(&self) -> String {
         let port = self.port;
         let mut lines = vec![
+            ("process.roles".to_owned(), "broker,controller".to_owned()),
             ("node.id".to_owned(), "1".to_owned()),
             ("log.dirs".to_owned(), self.data().display().to_string()),
         ];
@@ -184,7 +185,6 @@ impl Broker {
             Kind::Barnabas => set("listeners", format!("PLAINTEXT://127.0.0.1:{port}")),
             Kind::ApacheKafka => {
                 let controller = format!("127.0.0.1:{}", self.controller_port);
-                set("process.roles", "broker,controller".to_owned());
                 set(
                     "listeners",
                     format!("PLAINTEXT://127.0.0.1:{port},CONTROLLER://{controller}"),

@@ -40,7 +40,7 @@ fn first_record() -> Vec<(&'static str, Duration)> {
     fs::write(
         &config,
         format!(
-            "listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={}\n",
+            "process.roles=broker,controller\nnode.id=1\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={}\n",
             data.display()
         ),
     )

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kafka_protocol::messages::MetadataRequest;
 use kafka_protocol::messages::metadata_response::MetadataResponse;
 use nix::sys::signal::Signal;
-use protocol_tests::broker::{binary, without_settings};
+use protocol_tests::broker::{binary, free_port, without_settings};
 use protocol_tests::process::{Output, Running, run};
 use protocol_tests::tools::folder as tools;
 use protocol_tests::wire::{Connection, fetch, frame, metadata};
@@ -266,6 +266,50 @@ fn overrides_win_over_the_file() {
     );
 }
 
+/// What a release of Kafka has in `config/server.properties`, but for the ports and the folder.
+#[test]
+fn a_stock_file_of_settings_starts_a_node() {
+    if !only_barnabas() {
+        return;
+    }
+    let (port, controller_port) = (free_port(), free_port());
+    let settings = format!(
+        "# A comment, and then as many blank lines as the stock file has.\n\n\
+         node.id=1\n\
+         controller.quorum.bootstrap.servers=localhost:{controller_port}\n\
+         listeners=PLAINTEXT://:{port},CONTROLLER://:{controller_port}\n\
+         inter.broker.listener.name=PLAINTEXT\n\
+         advertised.listeners=PLAINTEXT://localhost:{port},CONTROLLER://localhost:{controller_port}\n\
+         controller.listener.names=CONTROLLER\n\
+         listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL\n\
+         num.network.threads=3\nnum.io.threads=8\n\
+         socket.send.buffer.bytes=102400\nsocket.receive.buffer.bytes=102400\n\
+         socket.request.max.bytes=104857600\n\
+         num.partitions=1\nnum.recovery.threads.per.data.dir=1\n\
+         offsets.topic.replication.factor=1\n\
+         share.coordinator.state.topic.replication.factor=1\n\
+         share.coordinator.state.topic.min.isr=1\n\
+         transaction.state.log.replication.factor=1\n\
+         transaction.state.log.min.isr=1\n\
+         log.retention.hours=168\nlog.segment.bytes=1073741824\n\
+         log.retention.check.interval.ms=300000\n"
+    );
+    let broker = Started::new(&settings);
+    let mut client = Connection::open_port(port);
+    assert_eq!(
+        advertised(&cluster(&mut client)),
+        [(1, "localhost".to_owned(), i32::from(port))]
+    );
+    assert_eq!(broker.partitions_of_a_new_topic(), 1);
+    let lines = broker.process.lines();
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.contains("WARN") || line.contains("ERROR")),
+        "{lines:#?}"
+    );
+}
+
 #[test]
 fn variables_are_settings_without_a_file() {
     if !only_barnabas() {
@@ -393,14 +437,18 @@ fn barnabas(arguments: &[&str]) -> Output {
     )
 }
 
-/// Writes a file of settings with the folder's data; returns its path.
+/// Writes a file of settings for a node with its data in the folder; returns its path.
 fn configure(folder: &Path, settings: &str) -> String {
     let config = folder.join("server.properties");
-    fs::write(
-        &config,
-        format!("log.dirs={}\n{settings}\n", folder.join("data").display()),
-    )
-    .unwrap();
+    let data = folder.join("data");
+    let mut text = format!(
+        "process.roles=broker,controller\nlog.dirs={}\n{settings}\n",
+        data.display()
+    );
+    if !settings.contains("node.id=") {
+        text.push_str("node.id=1\n");
+    }
+    fs::write(&config, text).unwrap();
     config.to_str().unwrap().to_owned()
 }
 
