@@ -1,0 +1,122 @@
+//! The stock clients: kcat, librdkafka's Python client, Apache Kafka's own tools.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::Broker;
+use crate::process::{Output, Running, run};
+
+/// How long any single tool may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Where `scripts/install-test-tools` has put the tools.
+pub fn folder() -> PathBuf {
+    let folder = match std::env::var_os("BARNABAS_TEST_TOOLS") {
+        Some(given) => PathBuf::from(given),
+        None => PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
+            .join(".cache/barnabas/test-tools"),
+    };
+    assert!(
+        folder.join("kafka.done").exists() && folder.join("python.done").exists(),
+        "the stock tools are not in {}: run scripts/install-test-tools",
+        folder.display()
+    );
+    folder
+}
+
+/// kcat against the broker, with `input` on its standard input.
+#[track_caller]
+pub fn kcat_with(broker: &Broker, arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = Command::new("kcat");
+    command.args(["-b", &broker.bootstrap()]).args(arguments);
+    run("kcat", &mut command, input, LIMIT).expect_success()
+}
+
+/// kcat against the broker; returns its standard output.
+#[track_caller]
+pub fn kcat(broker: &Broker, arguments: &[&str]) -> Vec<u8> {
+    kcat_with(broker, arguments, b"").stdout
+}
+
+fn python_command(script: &str, broker: &Broker, arguments: &[&str]) -> Command {
+    let mut command = Command::new(folder().join("python/bin/python"));
+    command
+        .arg("-u")
+        .arg(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("python")
+                .join(script),
+        )
+        .arg(broker.bootstrap())
+        .args(arguments)
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// A script of `protocol-tests/python` to its end; its first argument is the bootstrap server.
+#[track_caller]
+pub fn python(script: &str, broker: &Broker, arguments: &[&str]) -> String {
+    run(
+        script,
+        &mut python_command(script, broker, arguments),
+        b"",
+        LIMIT,
+    )
+    .expect_success()
+    .text()
+}
+
+/// The same, running beside the test.
+pub fn python_beside(script: &str, broker: &Broker, arguments: &[&str]) -> Running {
+    Running::start(script, &mut python_command(script, broker, arguments))
+}
+
+/// A Java program from Apache Kafka's jars.
+pub fn java(logging: &str, options: &[&str], class: &str, arguments: &[&str]) -> Command {
+    let folder = folder();
+    let mut command = Command::new("java");
+    command
+        .args(options)
+        .arg(format!(
+            "-Dlog4j2.configurationFile={}",
+            folder.join(logging).display()
+        ))
+        .arg("-cp")
+        .arg(folder.join("kafka/*"))
+        .arg(class)
+        .args(arguments);
+    command
+}
+
+/// Starting fast matters more to a tool than running fast.
+const TOOL_OPTIONS: &[&str] = &["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
+fn tool_command(name: &str, arguments: &[&str]) -> Command {
+    let class = match name {
+        "kafka-configs" => "kafka.admin.ConfigCommand",
+        "kafka-console-consumer" => "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "kafka-console-producer" => "org.apache.kafka.tools.ConsoleProducer",
+        "kafka-dump-log" => "kafka.tools.DumpLogSegments",
+        "kafka-get-offsets" => "org.apache.kafka.tools.GetOffsetShell",
+        "kafka-producer-perf-test" => "org.apache.kafka.tools.ProducerPerformance",
+        "kafka-storage" => "kafka.tools.StorageTool",
+        "kafka-topics" => "org.apache.kafka.tools.TopicCommand",
+        _ => panic!("the class of {name} is not known here"),
+    };
+    java("log4j2-tools.properties", TOOL_OPTIONS, class, arguments)
+}
+
+/// A stock tool with its arguments as they are, whatever its exit.
+#[track_caller]
+pub fn stock_tool(name: &str, arguments: &[&str], input: &[u8]) -> Output {
+    run(name, &mut tool_command(name, arguments), input, LIMIT)
+}
+
+/// A stock tool that speaks to the broker; returns its standard output.
+#[track_caller]
+pub fn stock(broker: &Broker, name: &str, arguments: &[&str]) -> String {
+    let bootstrap = broker.bootstrap();
+    let arguments = [&["--bootstrap-server", &bootstrap], arguments].concat();
+    stock_tool(name, &arguments, b"").expect_success().text()
+}
