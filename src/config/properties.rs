@@ -221,8 +221,9 @@ pub(crate) fn from_environment(
     variables.into_iter().filter_map(option).collect()
 }
 
-/// The values of the official image's default file, which make one node that serves alone. The
-/// controller needs no address here: nobody else is to reach it.
+/// The values of the official image's default file, which make one node that serves alone, but
+/// reachable from this machine only, with its data in the working directory. The controller needs
+/// no address here: nobody else is to reach it.
 pub(crate) fn single_node_defaults() -> Vec<(String, String)> {
     let pair = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
     SINGLE_NODE.iter().map(pair).collect()
@@ -244,15 +245,14 @@ pub(crate) fn over_single_node_defaults(given: &[(String, String)]) -> Vec<(Stri
 const SINGLE_NODE: &[(&str, &str)] = &[
     ("process.roles", "broker,controller"),
     ("node.id", "1"),
-    ("listeners", "PLAINTEXT://:9092"),
-    ("advertised.listeners", "PLAINTEXT://localhost:9092"),
+    ("listeners", "PLAINTEXT://localhost:9092"),
     ("inter.broker.listener.name", "PLAINTEXT"),
     ("num.network.threads", "3"),
     ("num.io.threads", "8"),
     ("socket.send.buffer.bytes", "102400"),
     ("socket.receive.buffer.bytes", "102400"),
     ("socket.request.max.bytes", "104857600"),
-    ("log.dirs", "/tmp/kraft-combined-logs"),
+    ("log.dirs", "barnabas-data"),
     ("num.partitions", "1"),
     ("num.recovery.threads.per.data.dir", "1"),
     ("offsets.topic.replication.factor", "1"),

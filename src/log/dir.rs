@@ -26,6 +26,9 @@ pub(crate) struct Identity {
     pub(crate) node_id: i32,
 }
 
+/// The topic whose only partition is the metadata log.
+const CLUSTER_METADATA: &str = "__cluster_metadata";
+
 /// A directory in use by this process.
 #[derive(Debug)]
 pub(crate) struct LogDir {
@@ -165,6 +168,8 @@ impl LogDir {
             }
             let path = self.path.join(&entry.name);
             let (partition, is_future) = match FolderName::parse(&entry.name) {
+                // The metadata log is the quorum's.
+                FolderName::Live(partition) if &*partition.topic == CLUSTER_METADATA => continue,
                 FolderName::Live(partition) => (partition, false),
                 FolderName::Future(partition) => (partition, true),
                 FolderName::Delete => {
