@@ -325,7 +325,7 @@ impl MetadataLog {
             let segment = self.segments.remove(0);
             segment.delete(self.folder.disk)?;
         }
-        Ok(())
+        self.tidy_producers()
     }
 
     /// Reads the batches of a range of indexes, whole, the first always and more up to

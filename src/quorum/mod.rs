@@ -58,6 +58,7 @@ use node::{Running, Start};
 pub(crate) use fault::Fault;
 pub(crate) use journal::QuorumJournal;
 pub(crate) use node::Leadership;
+#[allow(unused_imports, reason = "the type of what a follower gets")]
 pub(crate) use observer::{Follower, Published, Update};
 pub(crate) use settings::Settings;
 pub(crate) use snapshot::SnapshotId;

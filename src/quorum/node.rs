@@ -123,6 +123,7 @@ fn share(
         committed: watch::Sender::new(0),
         led: watch::Sender::new(Led::default()),
         pending: None.into(),
+        late_vote: None.into(),
         snapshot_due: tokio::sync::Notify::new(),
         fault: watch::Sender::new(None),
     };
@@ -175,8 +176,8 @@ async fn drive(
             changed = led.changed() => changed.map_err(|_| Fault::Ended)?,
             // The core's last word comes only here; else it changes with every entry.
             ended = whole.wait_for(|metrics| metrics.running_state.is_err()) => {
-                let state = ended.map(|metrics| metrics.running_state.clone());
-                return Err(state.ok().and_then(Result::err).map_or(Fault::Ended, consensus));
+                let why = ended.ok().and_then(|metrics| metrics.running_state.clone().err());
+                return Err(why.map_or(Fault::Ended, consensus));
             }
             () = running.shared.snapshot_due.notified() => snapshot_and_purge(running).await?,
         }

@@ -156,7 +156,7 @@ fn beginning(log: &MetadataLog, side: Side, newest: Option<SnapshotId>) -> Begin
             let before = newest
                 .filter(|id| id.end_offset == first)
                 .map(|id| id.epoch);
-            Anchor::adopt(first, before.or(log.first_epoch()).unwrap_or(0))
+            Anchor::adopt(first, before.or_else(|| log.first_epoch()).unwrap_or(0))
         }
     };
     Beginning {
