@@ -160,8 +160,7 @@ impl Quorum {
     /// Journal and image for the controller of `epoch`; `None` when this node does not lead in it
     /// (any more). The image holds all that was committed before, and only this journal adds to it.
     pub(crate) fn lead(&self, epoch: LeaderEpoch) -> Option<(QuorumJournal, Arc<Image>)> {
-        let Running { raft, tail, .. } = &self.running;
-        let journal = QuorumJournal::new(raft.clone(), Arc::clone(tail), epoch.0)?;
+        let journal = QuorumJournal::new(Arc::clone(&self.running.tail), epoch.0)?;
         let image = Arc::clone(&self.image().borrow().image);
         Some((journal, image))
     }

@@ -11,11 +11,12 @@ use tokio::sync::{oneshot, watch};
 
 use crate::base::{LeaderEpoch, NodeId};
 use crate::os::disk::Disk;
+use crate::os::tasks::Tasks;
 
 use super::entry::{Types, epoch_of};
 use super::fault::{At, Fault};
 use super::flusher::Flusher;
-use super::journal::Tail;
+use super::journal::{self, Tail};
 use super::machine::{Machine, Schedule};
 use super::observer::{Board, Observer};
 use super::open::{self, Opened};
@@ -66,10 +67,15 @@ pub(super) async fn run(start: Start) {
     };
     let _ = start.ready.send(Ok(running.clone()));
     let leadership = start.leadership;
+    let tasks = Tasks::new();
+    let (raft, tail) = (running.raft.clone(), Arc::clone(&running.tail));
+    tasks.spawn("metadata-journal", journal::pump(raft, tail, tasks.clone()));
     let driven = drive(&running, &leadership, start.stop).await;
     leadership.send_modify(|now| now.leader = None);
     running.tail.end();
+    tasks.stop();
     finish(&running, driven).await;
+    tasks.stop_and_wait().await;
 }
 
 async fn begin(
