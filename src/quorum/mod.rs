@@ -7,7 +7,8 @@
 //! - `log`, `segment`, `scan`, `flusher`: the batches in their files, and making them durable
 //! - `side`: `quorum-state` and the anchor; `snapshot`: `.checkpoint` files
 //! - `entry`, `control`: a batch as an entry; the batches that the quorum writes for itself
-//! - `store`, `machine`, `transport`: what openraft asks of us: log, state machine, network
+//! - `store`, `machine`, `transport`: what openraft asks of us: log, state machine, network;
+//!   `wire`: the voters' messages
 //! - `observer`: from committed batches to the image; `journal`: the controller's way to append
 //! - `shared`, `fault`: what the parts have in common, and what ends them
 //!
@@ -36,9 +37,12 @@ mod side;
 mod snapshot;
 mod store;
 mod transport;
+mod wire;
 
 #[cfg(test)]
 mod quorum_test;
+#[cfg(test)]
+mod voters_test;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +66,7 @@ pub(crate) use node::Leadership;
 pub(crate) use observer::{Follower, Published, Update};
 pub(crate) use settings::Settings;
 pub(crate) use snapshot::SnapshotId;
-pub(crate) use transport::Exchange;
+pub(crate) use transport::{Exchange, Refused};
 
 /// The running quorum of this node.
 pub(crate) struct Quorum {
@@ -215,6 +219,12 @@ impl Quorum {
         let batches = log.read(from, until, bytes_max)?;
         let bytes: Vec<u8> = batches.into_iter().flat_map(|(_, bytes)| bytes).collect();
         Ok(Some(bytes.into()))
+    }
+
+    /// Answers a message that another voter's [`Exchange`] carried here.
+    pub(crate) async fn receive(&self, message: &[u8]) -> Result<Bytes, Refused> {
+        let Running { raft, peers, .. } = &self.running;
+        peers.receive(raft, message).await
     }
 
     /// The first offset that [`Quorum::read`] gives.

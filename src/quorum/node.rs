@@ -90,7 +90,7 @@ async fn begin(
         interval: settings.snapshot_interval,
     };
     let alone = shared.is_alone();
-    let peers = Peers::new(exchange, Arc::clone(&shared));
+    let peers = Peers::new(exchange, Arc::clone(&shared), &settings.cluster_id);
     let machine = Machine::new(Arc::clone(&shared), observer, schedule);
     let store = Store::new(Arc::clone(&shared), election);
     let config = Arc::new(config(settings, alone));
