@@ -405,6 +405,14 @@ impl MetadataLog {
         }
     }
 
+    /// Whether a batch of the anchor's epoch ends where the anchor lies.
+    pub(super) fn holds_end_of(&self, anchor: &Anchor) -> bool {
+        let before = self.batch_before(anchor.offset);
+        before.is_some_and(|(index, epoch)| {
+            epoch == anchor.epoch && self.end_of(index) == Some(anchor.offset)
+        })
+    }
+
     /// Index and epoch of the batch before the first that is counted.
     pub(super) fn before_anchor(&self) -> Option<(u64, i32)> {
         let index = self.anchor.index.checked_sub(1)?;

@@ -170,7 +170,7 @@ impl Ballot {
         Vote {
             leader_id: openraft::LeaderId {
                 term: term_of(self.epoch),
-                voted_for: of(self.leader).or(of(self.voted)),
+                voted_for: of(self.leader).or_else(|| of(self.voted)),
             },
             committed: self.leader >= 0,
         }
