@@ -137,18 +137,26 @@ fn share(
 }
 
 fn config(settings: &Settings, alone: bool) -> Config {
-    let election = millis(settings.election_timeout);
-    let (heartbeat, shortest) = if alone {
+    let election = millis(settings.election_timeout).max(20);
+    let (heartbeat, shortest, longest) = if alone {
         // Nobody waits for its heartbeats and it is elected by hand: an idle node does nothing.
-        (IDLE_MS, 2 * IDLE_MS)
+        (IDLE_MS, 2 * IDLE_MS, 4 * IDLE_MS)
     } else {
-        (election / 5, election)
+        // openraft draws the timeout once and looks at it only every 1.5 heartbeats. Voters that
+        // drew nearly the same would split their votes again and again; so each draws from a part
+        // of the range that is its own.
+        let voters = settings.voters.len().max(1) as u64;
+        let before = |voter: &&NodeId| **voter < settings.node_id;
+        let rank = settings.voters.iter().filter(before).count() as u64;
+        let part = (election / voters).max(1);
+        let shortest = election + rank * part;
+        (election / 10, shortest, shortest + part)
     };
     Config {
         cluster_name: settings.cluster_id.clone(),
-        heartbeat_interval: heartbeat.max(1),
-        election_timeout_min: shortest.max(2),
-        election_timeout_max: 2 * shortest.max(2),
+        heartbeat_interval: heartbeat,
+        election_timeout_min: shortest,
+        election_timeout_max: longest,
         enable_tick: !alone,
         // Snapshots go by bytes, purging by the snapshots that are kept: both are asked for.
         snapshot_policy: SnapshotPolicy::Never,
