@@ -120,7 +120,12 @@ impl Disk {
 
     /// Replaces a small file whole: written beside it, synced, renamed over it, folder synced.
     pub(crate) fn write_atomically(self, path: &Path, content: &[u8]) -> io::Result<()> {
-        self.replace_synced(path, content)?;
+        let tmp = with_suffix(path, ".tmp");
+        let file = self.open(&tmp, Open::Write)?;
+        file.set_len(0)?;
+        file.write_all_at(content, 0)?;
+        file.sync_data()?;
+        self.rename(&tmp, path)?;
         match path.parent() {
             Some(parent) => self.sync_dir(parent),
             None => Ok(()),
@@ -135,17 +140,6 @@ impl Disk {
         let file = self.open(&tmp, Open::Write)?;
         file.set_len(0)?;
         file.write_all_at(content, 0)?;
-        self.rename(&tmp, path)
-    }
-
-    /// Replaces a small file whole; after a crash of the machine the old or the new one stands
-    /// there, and which is certain only after [`Disk::sync_dir`].
-    pub(crate) fn replace_synced(self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let tmp = with_suffix(path, ".tmp");
-        let file = self.open(&tmp, Open::Write)?;
-        file.set_len(0)?;
-        file.write_all_at(content, 0)?;
-        file.sync_data()?;
         self.rename(&tmp, path)
     }
 

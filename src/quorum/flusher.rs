@@ -27,9 +27,12 @@ pub(super) struct Flusher {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Job {
-    file: Arc<File>,
-    done: Done,
+/// Work for the disk that nobody waits for.
+pub(super) type Errand = Box<dyn FnOnce() + Send>;
+
+enum Job {
+    Sync(Arc<File>, Done),
+    Errand(Errand),
 }
 
 impl Flusher {
@@ -45,14 +48,22 @@ impl Flusher {
 
     /// Asks for what was written to `file` so far to become durable.
     pub(super) fn submit(&self, file: Arc<File>, done: Done) {
+        if let Some(Job::Sync(_, done)) = self.hand_over(Job::Sync(file, done)) {
+            done(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+    }
+
+    /// Runs `errand` on the thread, behind all that was asked for; not at all after the end.
+    pub(super) fn run_later(&self, errand: Errand) {
+        self.hand_over(Job::Errand(errand));
+    }
+
+    /// Queues a job; gives it back when the thread has ended.
+    fn hand_over(&self, job: Job) -> Option<Job> {
         let sender = self.jobs.lock().clone();
-        let job = Job { file, done };
-        let refused = match sender {
-            Some(sender) => sender.send(job).map_err(|unsent| unsent.0),
-            None => Err(job),
-        };
-        if let Err(job) = refused {
-            (job.done)(Err(io::ErrorKind::BrokenPipe.into()));
+        match sender {
+            Some(sender) => sender.send(job).err().map(|unsent| unsent.0),
+            None => Some(job),
         }
     }
 
@@ -75,10 +86,12 @@ fn run(jobs: &Receiver<Job>) {
             failed = sync_all(&batch).err();
         }
         for job in batch {
-            (job.done)(match &failed {
-                None => Ok(()),
-                Some(error) => Err(again(error)),
-            });
+            match (job, &failed) {
+                (Job::Sync(_, done), None) => done(Ok(())),
+                (Job::Sync(_, done), Some(error)) => done(Err(again(error))),
+                (Job::Errand(errand), None) => errand(),
+                (Job::Errand(_), Some(_)) => {}
+            }
         }
     }
 }
@@ -87,9 +100,11 @@ fn run(jobs: &Receiver<Job>) {
 fn sync_all(batch: &[Job]) -> io::Result<()> {
     let mut synced: Option<&Arc<File>> = None;
     for job in batch.iter().rev() {
-        if synced.is_none_or(|file| !Arc::ptr_eq(file, &job.file)) {
-            job.file.sync_data()?;
-            synced = Some(&job.file);
+        if let Job::Sync(file, _) = job
+            && synced.is_none_or(|synced| !Arc::ptr_eq(synced, file))
+        {
+            file.sync_data()?;
+            synced = Some(file);
         }
     }
     Ok(())
@@ -128,5 +143,23 @@ mod tests {
         let heard: Vec<_> = heard.iter().collect();
         assert!(heard.iter().map(|(number, _)| *number).eq(0..=50));
         assert!(heard[..50].iter().all(|(_, ok)| *ok) && !heard[50].1);
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_is_durable_any_more() {
+        let dir = TempDir::new();
+        let good = Arc::new(Disk.open(&dir.path().join("f"), Open::New).unwrap());
+        // A device has nothing to sync and says so.
+        let bad = Arc::new(Disk.open("/dev/null".as_ref(), Open::Read).unwrap());
+        assert!(bad.sync_data().is_err());
+        let flusher = Flusher::start().unwrap();
+        let (told, heard) = mpsc::channel();
+        for file in [bad, good] {
+            let told = told.clone();
+            let done = Box::new(move |result: io::Result<()>| told.send(result.is_ok()).unwrap());
+            flusher.submit(file, done);
+            assert!(!heard.recv().unwrap());
+        }
+        flusher.stop();
     }
 }

@@ -325,7 +325,7 @@ impl MetadataLog {
             let segment = self.segments.remove(0);
             segment.delete(self.folder.disk)?;
         }
-        Ok(())
+        self.tidy_producers()
     }
 
     /// Reads the batches of a range of indexes, whole, the first always and more up to
@@ -403,6 +403,14 @@ impl MetadataLog {
             Some(slot) => Some((self.anchor.index + slot as u64, self.places[slot].epoch)),
             None => self.before_anchor(),
         }
+    }
+
+    /// Whether a batch of the anchor's epoch ends where the anchor lies.
+    pub(super) fn holds_end_of(&self, anchor: &Anchor) -> bool {
+        let before = self.batch_before(anchor.offset);
+        before.is_some_and(|(index, epoch)| {
+            epoch == anchor.epoch && self.end_of(index) == Some(anchor.offset)
+        })
     }
 
     /// Index and epoch of the batch before the first that is counted.

@@ -230,6 +230,13 @@ pub(super) struct Builder {
 
 impl RaftSnapshotBuilder<Types> for Builder {
     async fn build_snapshot(&mut self) -> Result<Snapshot<Types>, StorageError> {
+        let built = self.build().await;
+        built.map_err(|fault| self.shared.fail(fault))
+    }
+}
+
+impl Builder {
+    async fn build(&mut self) -> Result<Snapshot<Types>, Fault> {
         let Some(image) = self.image.take() else {
             // Within a transaction of records the newest snapshot stays what it is; the next batch
             // asks again.
@@ -238,20 +245,13 @@ impl RaftSnapshotBuilder<Types> for Builder {
         let preface = self.preface();
         let (shared, id) = (Arc::clone(&self.shared), self.id);
         let written = tasks::blocking(move || write(&shared, id, &preface, &image)).await;
-        let written = written.unwrap_or(Err(Fault::Ended));
-        written.map_err(|fault| self.shared.fail(fault))?;
-        Ok(named(
-            &self.shared,
-            self.id,
-            self.applied,
-            self.members.clone(),
-        ))
+        written.unwrap_or(Err(Fault::Ended))?;
+        let members = self.members.clone();
+        Ok(named(&self.shared, self.id, self.applied, members))
     }
-}
 
-impl Builder {
-    fn stay(&self) -> Result<Snapshot<Types>, StorageError> {
-        let current = current(&self.shared).map_err(|fault| self.shared.fail(fault))?;
+    fn stay(&self) -> Result<Snapshot<Types>, Fault> {
+        let current = current(&self.shared)?;
         let none = SnapshotId {
             end_offset: 0,
             epoch: 0,

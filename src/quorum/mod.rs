@@ -7,7 +7,8 @@
 //! - `log`, `segment`, `scan`, `flusher`: the batches in their files, and making them durable
 //! - `side`: `quorum-state` and the anchor; `snapshot`: `.checkpoint` files
 //! - `entry`, `control`: a batch as an entry; the batches that the quorum writes for itself
-//! - `store`, `machine`, `transport`: what openraft asks of us: log, state machine, network
+//! - `store`, `machine`, `transport`: what openraft asks of us: log, state machine, network;
+//!   `wire`: the voters' messages
 //! - `observer`: from committed batches to the image; `journal`: the controller's way to append
 //! - `shared`, `fault`: what the parts have in common, and what ends them
 //!
@@ -36,9 +37,12 @@ mod side;
 mod snapshot;
 mod store;
 mod transport;
+mod wire;
 
 #[cfg(test)]
 mod quorum_test;
+#[cfg(test)]
+mod voters_test;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -58,10 +62,11 @@ use node::{Running, Start};
 pub(crate) use fault::Fault;
 pub(crate) use journal::QuorumJournal;
 pub(crate) use node::Leadership;
+#[allow(unused_imports, reason = "the type of what a follower gets")]
 pub(crate) use observer::{Follower, Published, Update};
 pub(crate) use settings::Settings;
 pub(crate) use snapshot::SnapshotId;
-pub(crate) use transport::Exchange;
+pub(crate) use transport::{Exchange, Refused};
 
 /// The running quorum of this node.
 pub(crate) struct Quorum {
@@ -159,8 +164,7 @@ impl Quorum {
     /// Journal and image for the controller of `epoch`; `None` when this node does not lead in it
     /// (any more). The image holds all that was committed before, and only this journal adds to it.
     pub(crate) fn lead(&self, epoch: LeaderEpoch) -> Option<(QuorumJournal, Arc<Image>)> {
-        let Running { raft, tail, .. } = &self.running;
-        let journal = QuorumJournal::new(raft.clone(), Arc::clone(tail), epoch.0)?;
+        let journal = QuorumJournal::new(Arc::clone(&self.running.tail), epoch.0)?;
         let image = Arc::clone(&self.image().borrow().image);
         Some((journal, image))
     }
@@ -215,6 +219,12 @@ impl Quorum {
         let batches = log.read(from, until, bytes_max)?;
         let bytes: Vec<u8> = batches.into_iter().flat_map(|(_, bytes)| bytes).collect();
         Ok(Some(bytes.into()))
+    }
+
+    /// Answers a message that another voter's [`Exchange`] carried here.
+    pub(crate) async fn receive(&self, message: &[u8]) -> Result<Bytes, Refused> {
+        let Running { raft, peers, .. } = &self.running;
+        peers.receive(raft, message).await
     }
 
     /// The first offset that [`Quorum::read`] gives.

@@ -11,11 +11,12 @@ use tokio::sync::{oneshot, watch};
 
 use crate::base::{LeaderEpoch, NodeId};
 use crate::os::disk::Disk;
+use crate::os::tasks::Tasks;
 
 use super::entry::{Types, epoch_of};
 use super::fault::{At, Fault};
 use super::flusher::Flusher;
-use super::journal::Tail;
+use super::journal::{self, Tail};
 use super::machine::{Machine, Schedule};
 use super::observer::{Board, Observer};
 use super::open::{self, Opened};
@@ -66,10 +67,15 @@ pub(super) async fn run(start: Start) {
     };
     let _ = start.ready.send(Ok(running.clone()));
     let leadership = start.leadership;
+    let tasks = Tasks::new();
+    let (raft, tail) = (running.raft.clone(), Arc::clone(&running.tail));
+    tasks.spawn("metadata-journal", journal::pump(raft, tail, tasks.clone()));
     let driven = drive(&running, &leadership, start.stop).await;
     leadership.send_modify(|now| now.leader = None);
     running.tail.end();
+    tasks.stop();
     finish(&running, driven).await;
+    tasks.stop_and_wait().await;
 }
 
 async fn begin(
@@ -84,7 +90,7 @@ async fn begin(
         interval: settings.snapshot_interval,
     };
     let alone = shared.is_alone();
-    let peers = Peers::new(exchange, Arc::clone(&shared));
+    let peers = Peers::new(exchange, Arc::clone(&shared), &settings.cluster_id);
     let machine = Machine::new(Arc::clone(&shared), observer, schedule);
     let store = Store::new(Arc::clone(&shared), election);
     let config = Arc::new(config(settings, alone));
@@ -123,6 +129,7 @@ fn share(
         committed: watch::Sender::new(0),
         led: watch::Sender::new(Led::default()),
         pending: None.into(),
+        late_vote: None.into(),
         snapshot_due: tokio::sync::Notify::new(),
         fault: watch::Sender::new(None),
     };
@@ -130,18 +137,26 @@ fn share(
 }
 
 fn config(settings: &Settings, alone: bool) -> Config {
-    let election = millis(settings.election_timeout);
-    let (heartbeat, shortest) = if alone {
+    let election = millis(settings.election_timeout).max(20);
+    let (heartbeat, shortest, longest) = if alone {
         // Nobody waits for its heartbeats and it is elected by hand: an idle node does nothing.
-        (IDLE_MS, 2 * IDLE_MS)
+        (IDLE_MS, 2 * IDLE_MS, 4 * IDLE_MS)
     } else {
-        (election / 5, election)
+        // openraft draws the timeout once and looks at it only every 1.5 heartbeats. Voters that
+        // drew nearly the same would split their votes again and again; so each draws from a part
+        // of the range that is its own.
+        let voters = settings.voters.len().max(1) as u64;
+        let before = |voter: &&NodeId| **voter < settings.node_id;
+        let rank = settings.voters.iter().filter(before).count() as u64;
+        let part = (election / voters).max(1);
+        let shortest = election + rank * part;
+        (election / 10, shortest, shortest + part)
     };
     Config {
         cluster_name: settings.cluster_id.clone(),
-        heartbeat_interval: heartbeat.max(1),
-        election_timeout_min: shortest.max(2),
-        election_timeout_max: 2 * shortest.max(2),
+        heartbeat_interval: heartbeat,
+        election_timeout_min: shortest,
+        election_timeout_max: longest,
         enable_tick: !alone,
         // Snapshots go by bytes, purging by the snapshots that are kept: both are asked for.
         snapshot_policy: SnapshotPolicy::Never,
@@ -175,8 +190,8 @@ async fn drive(
             changed = led.changed() => changed.map_err(|_| Fault::Ended)?,
             // The core's last word comes only here; else it changes with every entry.
             ended = whole.wait_for(|metrics| metrics.running_state.is_err()) => {
-                let state = ended.map(|metrics| metrics.running_state.clone());
-                return Err(state.ok().and_then(Result::err).map_or(Fault::Ended, consensus));
+                let why = ended.ok().and_then(|metrics| metrics.running_state.clone().err());
+                return Err(why.map_or(Fault::Ended, consensus));
             }
             () = running.shared.snapshot_due.notified() => snapshot_and_purge(running).await?,
         }

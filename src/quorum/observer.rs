@@ -43,7 +43,7 @@ pub(crate) struct Update {
 #[derive(Debug)]
 pub(crate) struct Follower {
     seen: watch::Receiver<Published>,
-    board: Arc<Board>,
+    changes: Arc<Mutex<Changes>>,
 }
 
 impl Follower {
@@ -51,7 +51,7 @@ impl Follower {
     pub(crate) async fn next(&mut self) -> Option<Update> {
         self.seen.changed().await.ok()?;
         // Both change under this lock, so that they belong together.
-        let mut changes = self.board.changes.lock();
+        let mut changes = self.changes.lock();
         Some(Update {
             published: self.seen.borrow_and_update().clone(),
             changes: std::mem::take(&mut *changes),
@@ -63,14 +63,14 @@ impl Follower {
 #[derive(Debug)]
 pub(super) struct Board {
     published: watch::Sender<Published>,
-    changes: Mutex<Changes>,
+    changes: Arc<Mutex<Changes>>,
 }
 
 impl Board {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
             published: watch::Sender::new(Published::default()),
-            changes: Mutex::default(),
+            changes: Arc::default(),
         })
     }
 
@@ -79,12 +79,12 @@ impl Board {
     }
 
     /// What stands in the log before this follower counts as changed.
-    pub(super) fn follow(self: &Arc<Self>) -> Follower {
+    pub(super) fn follow(&self) -> Follower {
         let mut seen = self.published.subscribe();
         seen.mark_changed();
         Follower {
             seen,
-            board: Arc::clone(self),
+            changes: Arc::clone(&self.changes),
         }
     }
 }

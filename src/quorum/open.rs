@@ -139,8 +139,10 @@ fn beginning(log: &MetadataLog, side: Side, newest: Option<SnapshotId>) -> Begin
         return replacing(kept);
     };
     if let Some(id) = newest {
-        // The snapshot was received and the log that it replaces may still stand there.
-        if let Some(pending) = side.pending.filter(|pending| is_of(pending, id)) {
+        // The snapshot was received and the log that it replaces may still stand there. A log that
+        // holds its end needs no replacing: the install was refused, or the log has caught up.
+        let pending = side.pending.filter(|pending| is_of(pending, id));
+        if let Some(pending) = pending.filter(|pending| !log.holds_end_of(pending)) {
             return replacing(pending);
         }
         if id.end_offset > log.end_offset() {
@@ -156,7 +158,7 @@ fn beginning(log: &MetadataLog, side: Side, newest: Option<SnapshotId>) -> Begin
             let before = newest
                 .filter(|id| id.end_offset == first)
                 .map(|id| id.epoch);
-            Anchor::adopt(first, before.or(log.first_epoch()).unwrap_or(0))
+            Anchor::adopt(first, before.or_else(|| log.first_epoch()).unwrap_or(0))
         }
     };
     Beginning {

@@ -16,7 +16,7 @@ use super::fault::Fault;
 use super::flusher::Flusher;
 use super::log::{Basis, MetadataLog};
 use super::observer::Board;
-use super::side::{Anchor, Form};
+use super::side::{Anchor, Form, QuorumState};
 
 /// State that more than one part works on; each lock guards a few lines.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) led: watch::Sender<Led>,
     /// A snapshot that is being put in place of the log.
     pub(super) pending: Mutex<Option<(Anchor, Basis)>>,
+    /// The vote of an only voter, not yet written.
+    pub(super) late_vote: Mutex<Option<QuorumState>>,
     /// Wakes the one who asks for snapshots.
     pub(super) snapshot_due: Notify,
     pub(super) fault: watch::Sender<Option<Arc<Fault>>>,

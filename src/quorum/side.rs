@@ -59,18 +59,11 @@ impl QuorumState {
         }))
     }
 
-    /// Makes the file durable, but for its name: after a crash of the machine the old or the new
-    /// one stands there.
-    pub(super) fn write_nearly(&self, disk: Disk, dir: &Path) -> Result<(), Fault> {
-        let path = dir.join(QUORUM_STATE);
-        disk.replace_synced(&path, self.to_json().as_bytes())
-            .at("write", &path)
-    }
-
     /// Makes the file durable.
     pub(super) fn write(&self, disk: Disk, dir: &Path) -> Result<(), Fault> {
-        self.write_nearly(disk, dir)?;
-        disk.sync_dir(dir).at("sync", dir)
+        let path = dir.join(QUORUM_STATE);
+        disk.write_atomically(&path, self.to_json().as_bytes())
+            .at("write", &path)
     }
 
     fn to_json(&self) -> String {

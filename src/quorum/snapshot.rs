@@ -176,7 +176,8 @@ pub(super) fn read(disk: Disk, dir: &Path, id: SnapshotId) -> Result<Content, Fa
     parse(&bytes).map_err(|reason| Fault::Snapshot { path, reason })
 }
 
-fn parse(bytes: &[u8]) -> Result<Content, &'static str> {
+/// Reads a snapshot's bytes.
+pub(super) fn parse(bytes: &[u8]) -> Result<Content, &'static str> {
     let mut content = Content::default();
     let mut ended = false;
     let mut batches = Batches::new(bytes);

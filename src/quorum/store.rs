@@ -41,12 +41,11 @@ impl Store {
         Self { shared, found }
     }
 
-    fn read(&self, from: u64, until: u64, bytes_max: usize) -> Result<Vec<Entry>, StorageError> {
+    fn read(&self, from: u64, until: u64, bytes_max: usize) -> Result<Vec<Entry>, Fault> {
         let log = self.shared.log.lock();
         let start = from.max(log.before_anchor().map_or(0, |(index, _)| index + 1));
-        let batches = log.read(start, until, bytes_max);
+        let batches = log.read(start, until, bytes_max)?;
         drop(log);
-        let batches = batches.map_err(|fault| self.shared.fail(fault))?;
         let entries = (start..).zip(batches).map(|(index, (place, bytes))| {
             let members = Batch::parse(&bytes).ok();
             let members = members.and_then(|batch| control::members_in(&batch));
@@ -90,18 +89,29 @@ impl Store {
             election,
             form: self.shared.form(log.kraft_version()),
         };
+        if is_alone(&log, self.shared.node) {
+            // Nobody else can be promised anything. The epoch is taken for good once the leader
+            // change of it is durable, and `quorum-state` is never believed below the last batch;
+            // so the file is written behind that batch, and nobody waits for it.
+            *self.shared.late_vote.lock() = election.leader.map(|_| state);
+            return Ok(());
+        }
         let Shared { disk, dir, .. } = &*self.shared;
-        if !is_alone(&log, self.shared.node) {
-            log.sync()?;
-            return state.write(*disk, dir);
-        }
-        // Nobody else can be promised anything. The epoch is taken for good once the leader
-        // change of it is durable, and `quorum-state` is never believed below the last batch; so
-        // the vote need not be written before it is won, nor its file's name be synced.
-        match election.leader {
-            Some(_) => state.write_nearly(*disk, dir),
-            None => Ok(()),
-        }
+        log.sync()?;
+        state.write(*disk, dir)
+    }
+
+    /// Lets the flusher write the vote of an only voter.
+    fn write_late_vote(&self) {
+        let Some(state) = self.shared.late_vote.lock().take() else {
+            return;
+        };
+        let shared = Arc::clone(&self.shared);
+        self.shared.flusher.run_later(Box::new(move || {
+            if let Err(fault) = state.write(shared.disk, &shared.dir) {
+                shared.report(fault);
+            }
+        }));
     }
 
     fn purge_until(&self, until: RaftLog) -> Result<(), Fault> {
@@ -164,6 +174,7 @@ impl RaftLogReader<Types> for Store {
             Bound::Unbounded => u64::MAX,
         };
         self.read(from, until, usize::MAX)
+            .map_err(|fault| self.shared.fail(fault))
     }
 
     async fn limited_get_log_entries(
@@ -172,6 +183,7 @@ impl RaftLogReader<Types> for Store {
         end: u64,
     ) -> Result<Vec<Entry>, StorageError> {
         self.read(start, end, REPLICATE_BYTES)
+            .map_err(|fault| self.shared.fail(fault))
     }
 }
 
@@ -222,6 +234,7 @@ impl RaftLogStorage<Types> for Store {
             callback.log_io_completed(result);
         });
         self.shared.flusher.submit(file, done);
+        self.write_late_vote();
         Ok(())
     }
 
