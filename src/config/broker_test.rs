@@ -89,7 +89,7 @@ fn the_default_node_is_that_of_the_official_image() {
     let (config, warnings) = BrokerConfig::from_properties(&given).unwrap();
     assert_eq!(
         super::listeners::print(&config.endpoints.listeners),
-        "PLAINTEXT://:9092"
+        "PLAINTEXT://localhost:9092"
     );
     assert_eq!(
         super::listeners::print(&config.endpoints.advertised),
