@@ -15,6 +15,8 @@ mod quorum;
 mod replica;
 mod security;
 mod server;
+#[cfg(test)]
+mod tidy;
 
 use std::process::ExitCode;
 

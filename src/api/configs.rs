@@ -25,7 +25,10 @@ impl Refuse for DescribeConfigsRequest {
     type Response = DescribeConfigsResponse;
 
     fn refuse(&self, _version: i16, refusal: &Refusal) -> DescribeConfigsResponse {
-        let results = self.resources.iter().map(|resource| refused(resource, refusal));
+        let results = self
+            .resources
+            .iter()
+            .map(|resource| refused(resource, refusal));
         DescribeConfigsResponse::default().with_results(results.collect())
     }
 }
@@ -43,7 +46,9 @@ pub(super) async fn describe(
             Err(refusal) => refused(resource, &refusal),
         }
     });
-    Ok(DescribeConfigsResponse::default().with_results(results.collect()).into())
+    Ok(DescribeConfigsResponse::default()
+        .with_results(results.collect())
+        .into())
 }
 
 fn entries(
@@ -58,7 +63,11 @@ fn entries(
             if ctx.image().topics.by_name(name).is_none() {
                 return Err(ErrorCode::UnknownTopicOrPartition.into());
             }
-            describe::topic(&own(ctx, ResourceType::Topic, name), &options.layers, &options.config)
+            describe::topic(
+                &own(ctx, ResourceType::Topic, name),
+                &options.layers,
+                &options.config,
+            )
         }
         Some(ResourceType::Broker) if name.is_empty() => describe::cluster_default(&options.layers),
         Some(ResourceType::Broker) => {
@@ -70,7 +79,9 @@ fn entries(
             Vec::new()
         }
         Some(ResourceType::ClientMetrics) if name.is_empty() => {
-            return Err(request_error("Client metrics subscription name must not be empty"));
+            return Err(request_error(
+                "Client metrics subscription name must not be empty",
+            ));
         }
         Some(ResourceType::ClientMetrics) => {
             describe::client_metrics(&own(ctx, ResourceType::ClientMetrics, name))
@@ -82,12 +93,19 @@ fn entries(
             describe::group(&own(ctx, ResourceType::Group, name), &options.config)
         }
         None => {
-            let words = format!("Unsupported resource type: {}", type_name(asked.resource_type));
+            let words = format!(
+                "Unsupported resource type: {}",
+                type_name(asked.resource_type)
+            );
             return Err(request_error(words));
         }
     };
-    let keys: Vec<String> =
-        asked.configuration_keys.iter().flatten().map(|key| key.to_string()).collect();
+    let keys: Vec<String> = asked
+        .configuration_keys
+        .iter()
+        .flatten()
+        .map(|key| key.to_string())
+        .collect();
     Ok(describe::only(all, &keys))
 }
 
@@ -97,14 +115,21 @@ fn type_name(_code: i8) -> &'static str {
 }
 
 fn own(ctx: &Context, kind: ResourceType, name: &str) -> Values {
-    let resource = Resource { kind, name: name.to_owned() };
-    ctx.image().configs.of(&resource).map(|own| Values::clone(own)).unwrap_or_default()
+    let resource = Resource {
+        kind,
+        name: name.to_owned(),
+    };
+    ctx.image()
+        .configs
+        .of(&resource)
+        .map(|own| Values::clone(own))
+        .unwrap_or_default()
 }
 
 fn this_broker(ctx: &Context, name: &str) -> Result<(), Refusal> {
-    let id: i32 = name.parse().map_err(|_| {
-        request_error(format!("Broker id must be an integer, but it is: {name}"))
-    })?;
+    let id: i32 = name
+        .parse()
+        .map_err(|_| request_error(format!("Broker id must be an integer, but it is: {name}")))?;
     if id == ctx.parts.node_id.0 {
         return Ok(());
     }
@@ -125,7 +150,9 @@ fn described(
     resource: &DescribeConfigsResource,
     entries: Vec<Entry>,
 ) -> DescribeConfigsResult {
-    let configs = entries.into_iter().map(|entry| config(request, version, entry));
+    let configs = entries
+        .into_iter()
+        .map(|entry| config(request, version, entry));
     DescribeConfigsResult::default()
         .with_error_message(Some(StrBytes::new()))
         .with_resource_type(resource.resource_type)

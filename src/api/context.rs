@@ -70,13 +70,19 @@ impl Context {
     /// The alive brokers on this session's listener.
     pub(crate) fn alive_addresses(&self) -> Vec<Address> {
         let listener = &self.session.listener;
-        self.image().alive_nodes(listener).map(|node| self.address(&node)).collect()
+        self.image()
+            .alive_nodes(listener)
+            .map(|node| self.address(&node))
+            .collect()
     }
 
     /// All registered brokers on this session's listener, the fenced ones too.
     pub(crate) fn all_addresses(&self) -> Vec<Address> {
         let listener = &self.session.listener;
-        self.image().all_nodes(listener).map(|node| self.address(&node)).collect()
+        self.image()
+            .all_nodes(listener)
+            .map(|node| self.address(&node))
+            .collect()
     }
 
     /// Where a node is. Without `advertised.listeners` this node is where the client reached it.
@@ -85,7 +91,11 @@ impl Context {
         let local = self.session.local;
         Address {
             id: node.id,
-            host: if reached { canonical(local.ip()) } else { node.host.to_owned() },
+            host: if reached {
+                canonical(local.ip())
+            } else {
+                node.host.to_owned()
+            },
             port: if reached { local.port() } else { node.port },
             rack: node.rack.map(str::to_owned),
             fenced: node.fenced,

@@ -72,7 +72,11 @@ struct Found {
     leader_epoch: i32,
 }
 
-const NOTHING: Found = Found { timestamp: -1, offset: -1, leader_epoch: -1 };
+const NOTHING: Found = Found {
+    timestamp: -1,
+    offset: -1,
+    leader_epoch: -1,
+};
 
 /// Finds offsets by time or meaning.
 pub(super) async fn list_offsets(
@@ -89,7 +93,9 @@ pub(super) async fn list_offsets(
     let mut times: HashMap<(&str, i32), usize> = HashMap::new();
     for topic in &request.topics {
         for ask in &topic.partitions {
-            *times.entry((topic.name.as_str(), ask.partition_index)).or_default() += 1;
+            *times
+                .entry((topic.name.as_str(), ask.partition_index))
+                .or_default() += 1;
         }
     }
     let mut response = ListOffsetsResponse::default();
@@ -124,7 +130,11 @@ async fn find(
         return Err(ErrorCode::UnsupportedVersion);
     }
     let partition = hosted(ctx, topic, ask.partition_index)?;
-    let epoch = if ctx.version >= 4 { ask.current_leader_epoch } else { -1 };
+    let epoch = if ctx.version >= 4 {
+        ask.current_leader_epoch
+    } else {
+        -1
+    };
     let role = if replica == DEBUGGER {
         partition.check_epoch(epoch)?
     } else {
@@ -133,9 +143,11 @@ async fn find(
     let offsets = partition.offsets();
     let upper = offsets.end(isolation);
     match ask.timestamp {
-        LATEST => {
-            Ok(Found { timestamp: -1, offset: upper, leader_epoch: role.leader_epoch.0 })
-        }
+        LATEST => Ok(Found {
+            timestamp: -1,
+            offset: upper,
+            leader_epoch: role.leader_epoch.0,
+        }),
         EARLIEST | EARLIEST_LOCAL => {
             let epoch = partition.reader().epoch_of(offsets.log_start);
             Ok(Found {
@@ -174,20 +186,36 @@ fn answer(
     let answer = ListOffsetsPartitionResponse::default().with_partition_index(index);
     match found {
         Ok(found) => {
-            let answer = answer.with_timestamp(found.timestamp).with_offset(found.offset);
-            if version >= 4 { answer.with_leader_epoch(found.leader_epoch) } else { answer }
+            let answer = answer
+                .with_timestamp(found.timestamp)
+                .with_offset(found.offset);
+            if version >= 4 {
+                answer.with_leader_epoch(found.leader_epoch)
+            } else {
+                answer
+            }
         }
-        Err(code) => answer.with_error_code(code.code()).with_timestamp(-1).with_offset(-1),
+        Err(code) => answer
+            .with_error_code(code.code())
+            .with_timestamp(-1)
+            .with_offset(-1),
     }
 }
 
 /// The replica of a partition on this node.
 pub(super) fn hosted(ctx: &Context, topic: &str, index: i32) -> Result<Arc<Partition>, ErrorCode> {
-    let found = ctx.image().topics.by_name(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let found = ctx
+        .image()
+        .topics
+        .by_name(topic)
+        .ok_or(ErrorCode::UnknownTopicOrPartition)?;
     if !found.partitions.contains_key(&index) {
         return Err(ErrorCode::UnknownTopicOrPartition);
     }
-    ctx.parts.replicas.partition(found.id, index).ok_or(ErrorCode::NotLeaderOrFollower)
+    ctx.parts
+        .replicas
+        .partition(found.id, index)
+        .ok_or(ErrorCode::NotLeaderOrFollower)
 }
 
 impl Refuse for OffsetForLeaderEpochRequest {
@@ -195,8 +223,10 @@ impl Refuse for OffsetForLeaderEpochRequest {
 
     fn refuse(&self, _version: i16, refusal: &Refusal) -> OffsetForLeaderEpochResponse {
         let topics = self.topics.iter().map(|topic| {
-            let partitions =
-                topic.partitions.iter().map(|ask| epoch_answer(ask, Err(refusal.code)));
+            let partitions = topic
+                .partitions
+                .iter()
+                .map(|ask| epoch_answer(ask, Err(refusal.code)));
             OffsetForLeaderTopicResult::default()
                 .with_topic(topic.topic.clone())
                 .with_partitions(partitions.collect())
@@ -219,7 +249,9 @@ pub(super) async fn offset_for_leader_epoch(
             .with_topic(topic.topic.clone())
             .with_partitions(partitions.collect())
     });
-    Ok(OffsetForLeaderEpochResponse::default().with_topics(topics.collect()).into())
+    Ok(OffsetForLeaderEpochResponse::default()
+        .with_topics(topics.collect())
+        .into())
 }
 
 fn epoch_end(
@@ -245,6 +277,9 @@ fn epoch_answer(
     let answer = EpochEndOffset::default().with_partition(ask.partition);
     match found {
         Ok((epoch, end)) => answer.with_leader_epoch(epoch).with_end_offset(end),
-        Err(code) => answer.with_error_code(code.code()).with_leader_epoch(-1).with_end_offset(-1),
+        Err(code) => answer
+            .with_error_code(code.code())
+            .with_leader_epoch(-1)
+            .with_end_offset(-1),
     }
 }

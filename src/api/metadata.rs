@@ -71,9 +71,15 @@ impl Refuse for MetadataRequest {
             let known = MetadataResponseTopic::default()
                 .with_error_code(refusal.code.code())
                 .with_name(Some(name));
-            if version >= 10 { known.with_topic_id(topic.topic_id) } else { known }
+            if version >= 10 {
+                known.with_topic_id(topic.topic_id)
+            } else {
+                known
+            }
         });
-        MetadataResponse::default().with_controller_id(BrokerId(-1)).with_topics(topics.collect())
+        MetadataResponse::default()
+            .with_controller_id(BrokerId(-1))
+            .with_topics(topics.collect())
     }
 }
 
@@ -83,9 +89,13 @@ pub(super) async fn metadata(
     request: Arc<MetadataRequest>,
 ) -> Result<Reply<MetadataResponse>, Refusal> {
     let topics = match wanted(&request, ctx.version)? {
-        Wanted::All => {
-            ctx.image().topics.sorted().into_iter().map(|topic| found(&ctx, topic)).collect()
-        }
+        Wanted::All => ctx
+            .image()
+            .topics
+            .sorted()
+            .into_iter()
+            .map(|topic| found(&ctx, topic))
+            .collect(),
         Wanted::Names(names) => {
             let missing = missing_names(&ctx, &names);
             let may_create = !may_forbid_creation(ctx.version) || request.allow_auto_topic_creation;
@@ -109,14 +119,18 @@ pub(super) async fn metadata(
 }
 
 fn wanted(request: &MetadataRequest, version: i16) -> Result<Wanted<'_>, Refusal> {
-    let Some(topics) = &request.topics else { return Ok(Wanted::All) };
+    let Some(topics) = &request.topics else {
+        return Ok(Wanted::All);
+    };
     if version == 0 && topics.is_empty() {
         return Ok(Wanted::All);
     }
     let has_id = |id: &uuid::Uuid| !id.is_nil();
     if !asks_by_id(version) {
         // The fields are on the wire from v10 on, their use from v12 (KAFKA-14014).
-        let odd = topics.iter().any(|topic| topic.name.is_none() || has_id(&topic.topic_id));
+        let odd = topics
+            .iter()
+            .any(|topic| topic.name.is_none() || has_id(&topic.topic_id));
         if odd {
             return Err(ErrorCode::InvalidRequest.into());
         }
@@ -129,7 +143,9 @@ fn wanted(request: &MetadataRequest, version: i16) -> Result<Wanted<'_>, Refusal
     if !ids.is_empty() {
         return Ok(Wanted::Ids(ids));
     }
-    let names = topics.iter().map(|topic| topic.name.as_ref().map(|name| name.as_str()));
+    let names = topics
+        .iter()
+        .map(|topic| topic.name.as_ref().map(|name| name.as_str()));
     match names.collect::<Option<BTreeSet<&str>>>() {
         Some(names) => Ok(Wanted::Names(names)),
         // Kafka fails on a null name without an id and says no more.
@@ -139,8 +155,13 @@ fn wanted(request: &MetadataRequest, version: i16) -> Result<Wanted<'_>, Refusal
 
 fn missing_names<'a>(ctx: &Context, names: &BTreeSet<&'a str>) -> Vec<&'a str> {
     let image = ctx.image();
-    let unknown = names.iter().copied().filter(|name| image.topics.by_name(name).is_none());
-    unknown.filter(|name| names::validate(name).is_ok()).collect()
+    let unknown = names
+        .iter()
+        .copied()
+        .filter(|name| image.topics.by_name(name).is_none());
+    unknown
+        .filter(|name| names::validate(name).is_ok())
+        .collect()
 }
 
 fn by_name(ctx: &Context, name: &str) -> MetadataResponseTopic {
@@ -172,7 +193,11 @@ fn found(ctx: &Context, topic: &Topic) -> MetadataResponseTopic {
     let mut response = MetadataResponseTopic::default()
         .with_name(Some(topic_name(&topic.name)))
         .with_is_internal(names::is_internal(&topic.name))
-        .with_partitions(partitions.map(|(index, it)| partition(ctx, *index, it)).collect());
+        .with_partitions(
+            partitions
+                .map(|(index, it)| partition(ctx, *index, it))
+                .collect(),
+        );
     if ctx.version >= 10 {
         response.topic_id = topic.id.0.into();
     }
@@ -211,8 +236,11 @@ fn asked_operations(
 ) -> Vec<MetadataResponseTopic> {
     for topic in &mut topics {
         let known = topic.error_code == ErrorCode::None.code();
-        topic.topic_authorized_operations =
-            if asked && known { ALL_TOPIC_OPERATIONS } else { NOT_ASKED };
+        topic.topic_authorized_operations = if asked && known {
+            ALL_TOPIC_OPERATIONS
+        } else {
+            NOT_ASKED
+        };
     }
     topics
 }
@@ -231,12 +259,19 @@ fn brokers(ctx: &Context) -> Vec<MetadataResponseBroker> {
 
 /// A random alive broker: each of them forwards what is the controller's (KIP-500).
 fn any_alive(ctx: &Context) -> i32 {
-    let alive: Vec<NodeId> = ctx.image().alive_brokers().map(|broker| broker.id).collect();
+    let alive: Vec<NodeId> = ctx
+        .image()
+        .alive_brokers()
+        .map(|broker| broker.id)
+        .collect();
     if alive.is_empty() {
         return -1;
     }
     let index = random::below(alive.len() as u64);
-    usize::try_from(index).ok().and_then(|index| alive.get(index)).map_or(-1, |id| id.0)
+    usize::try_from(index)
+        .ok()
+        .and_then(|index| alive.get(index))
+        .map_or(-1, |id| id.0)
 }
 
 fn node_ids(ids: &[NodeId]) -> Vec<BrokerId> {
@@ -289,7 +324,9 @@ pub(super) async fn describe_topic_partitions(
         let page: Vec<_> = rest.clone().take(left).collect();
         left -= page.len();
         let next = rest.map(|(index, _)| *index).nth(page.len());
-        let partitions = page.into_iter().map(|(index, it)| described(&ctx, *index, it));
+        let partitions = page
+            .into_iter()
+            .map(|(index, it)| described(&ctx, *index, it));
         response.topics.push(
             DescribeTopicPartitionsResponseTopic::default()
                 .with_name(Some(topic_name(&name)))
@@ -308,9 +345,14 @@ pub(super) async fn describe_topic_partitions(
 
 /// Where the page begins, if not at the first topic.
 fn page_start(request: &DescribeTopicPartitionsRequest) -> Result<Option<(&str, i32)>, Refusal> {
-    let Some(cursor) = &request.cursor else { return Ok(None) };
+    let Some(cursor) = &request.cursor else {
+        return Ok(None);
+    };
     let named = request.topics.is_empty()
-        || request.topics.iter().any(|topic| topic.name == cursor.topic_name);
+        || request
+            .topics
+            .iter()
+            .any(|topic| topic.name == cursor.topic_name);
     if !named || cursor.partition_index < 0 {
         return Err(ErrorCode::InvalidRequest.into());
     }
@@ -323,11 +365,22 @@ fn page_names(
     start: Option<&str>,
 ) -> BTreeSet<String> {
     let names: BTreeSet<String> = if request.topics.is_empty() {
-        ctx.image().topics.iter().map(|topic| topic.name.to_string()).collect()
+        ctx.image()
+            .topics
+            .iter()
+            .map(|topic| topic.name.to_string())
+            .collect()
     } else {
-        request.topics.iter().map(|topic| topic.name.to_string()).collect()
+        request
+            .topics
+            .iter()
+            .map(|topic| topic.name.to_string())
+            .collect()
     };
-    names.into_iter().filter(|name| start.is_none_or(|start| &**name >= start)).collect()
+    names
+        .into_iter()
+        .filter(|name| start.is_none_or(|start| &**name >= start))
+        .collect()
 }
 
 fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
@@ -341,7 +394,11 @@ fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
         .with_is_internal(names::is_internal(name))
 }
 
-fn described(ctx: &Context, index: i32, it: &Partition) -> DescribeTopicPartitionsResponsePartition {
+fn described(
+    ctx: &Context,
+    index: i32,
+    it: &Partition,
+) -> DescribeTopicPartitionsResponsePartition {
     let leader = ctx.image().leader_on(it, &ctx.session.listener);
     let (code, leader_id) = match leader {
         Ok(node) => (ErrorCode::None, node.id.0),
@@ -361,7 +418,9 @@ fn described(ctx: &Context, index: i32, it: &Partition) -> DescribeTopicPartitio
 }
 
 fn cursor(name: &str, partition: i32) -> Cursor {
-    Cursor::default().with_topic_name(topic_name(name)).with_partition_index(partition)
+    Cursor::default()
+        .with_topic_name(topic_name(name))
+        .with_partition_index(partition)
 }
 
 impl Refuse for DescribeClusterRequest {
@@ -384,7 +443,11 @@ pub(super) async fn describe_cluster(
         return Ok(wrong_endpoint(&ctx, request.endpoint_type).into());
     }
     let fenced_too = ctx.version >= 2 && request.include_fenced_brokers;
-    let nodes = if fenced_too { ctx.all_addresses() } else { ctx.alive_addresses() };
+    let nodes = if fenced_too {
+        ctx.all_addresses()
+    } else {
+        ctx.alive_addresses()
+    };
     let controller = any_alive(&ctx);
     let listed = nodes.iter().any(|node| node.id.0 == controller);
     let brokers = nodes.into_iter().map(|node| {
@@ -415,9 +478,10 @@ fn wrong_endpoint(ctx: &Context, asked: i8) -> DescribeClusterResponse {
              type CONTROLLER"
                 .to_owned(),
         ),
-        other => {
-            (ErrorCode::UnsupportedEndpointType, format!("Unsupported endpoint type {other}"))
-        }
+        other => (
+            ErrorCode::UnsupportedEndpointType,
+            format!("Unsupported endpoint type {other}"),
+        ),
     };
     let mut response = DescribeClusterResponse::default()
         .with_error_code(code.code())

@@ -177,13 +177,23 @@ impl Table {
         mut frame: Bytes,
     ) -> Result<(&'static Row, Context, Call), Result<Reply, Close>> {
         let Some(start) = Start::of(&frame) else {
-            let cause = format!("a frame of {} bytes has no whole request header", frame.len());
+            let cause = format!(
+                "a frame of {} bytes has no whole request header",
+                frame.len()
+            );
             return Err(Err(Close::new(cause)));
         };
-        let Start { api_key, api_version: version, correlation_id } = start;
+        let Start {
+            api_key,
+            api_version: version,
+            correlation_id,
+        } = start;
         let Some(row) = row(api_key) else {
             let client_id = header::take(&mut frame, false).unwrap_or_default();
-            return Err(Err(Close { cause: format!("nobody knows the API key {api_key}"), client_id }));
+            return Err(Err(Close {
+                cause: format!("nobody knows the API key {api_key}"),
+                client_id,
+            }));
         };
         let client_id = header::take(&mut frame, (row.is_flexible)(version));
         if !(row.min..=row.max).contains(&version) {
@@ -191,7 +201,10 @@ impl Table {
                 return Err(unsupported(correlation_id));
             }
             let cause = format!("{} version {version} is not served", row.api());
-            return Err(Err(Close { cause, client_id: client_id.unwrap_or_default() }));
+            return Err(Err(Close {
+                cause,
+                client_id: client_id.unwrap_or_default(),
+            }));
         }
         let client_id = match client_id {
             Ok(client_id) => client_id,
@@ -207,7 +220,11 @@ impl Table {
             client_id,
             metadata: self.parts.metadata.borrow().clone(),
         };
-        let call = Call { correlation_id, body: frame, overlaps: row.overlaps };
+        let call = Call {
+            correlation_id,
+            body: frame,
+            overlaps: row.overlaps,
+        };
         Ok((row, context, call))
     }
 }
@@ -220,7 +237,9 @@ impl Row {
 
 fn unsupported(correlation_id: i32) -> Result<Reply, Close> {
     let chunks = versions::unsupported().into_chunks(correlation_id, 0);
-    chunks.map(Reply::Now).map_err(|error| Close::new(error.to_string()))
+    chunks
+        .map(Reply::Now)
+        .map_err(|error| Close::new(error.to_string()))
 }
 
 #[cfg(test)]
@@ -230,6 +249,10 @@ mod tests {
     #[test]
     fn rows_are_in_the_order_of_their_keys() {
         assert!(ROWS.is_sorted_by(|one, next| one.key < next.key));
-        assert!(ROWS.iter().zip(ADVERTISED).all(|(row, told)| row.told_min == told.1));
+        assert!(
+            ROWS.iter()
+                .zip(ADVERTISED)
+                .all(|(row, told)| row.told_min == told.1)
+        );
     }
 }

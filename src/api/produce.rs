@@ -57,9 +57,10 @@ impl Refuse for ProduceRequest {
 
     fn refuse(&self, version: i16, refusal: &Refusal) -> ProduceResponse {
         let topics = self.topic_data.iter().map(|topic| {
-            let outcomes = topic.partition_data.iter().map(|data| {
-                failure(version, data.index, &Failure::from(refusal.clone()))
-            });
+            let outcomes = topic
+                .partition_data
+                .iter()
+                .map(|data| failure(version, data.index, &Failure::from(refusal.clone())));
             topic_response(version, topic, outcomes.collect())
         });
         ProduceResponse::default().with_responses(topics.collect())
@@ -75,7 +76,11 @@ struct Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, record_errors: Vec::new(), log_start_offset: -1 }
+        Self {
+            refusal,
+            record_errors: Vec::new(),
+            log_start_offset: -1,
+        }
     }
 }
 
@@ -119,8 +124,8 @@ pub(super) async fn produce(
     if !(-1..=1).contains(&request.acks) {
         return Err(ErrorCode::InvalidRequiredAcks.into());
     }
-    let deadline = clock::now()
-        + Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
+    let deadline =
+        clock::now() + Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
     let mut response = ProduceResponse::default();
     let mut waiting = Vec::new();
     for (at, topic) in request.topic_data.iter().enumerate() {
@@ -137,7 +142,9 @@ pub(super) async fn produce(
                 Err(error) => failure(ctx.version, data.index, &error),
             });
         }
-        response.responses.push(topic_response(ctx.version, topic, outcomes));
+        response
+            .responses
+            .push(topic_response(ctx.version, topic, outcomes));
     }
     if request.acks == 0 {
         return Ok(unanswered(&response));
@@ -149,7 +156,11 @@ pub(super) async fn produce(
     let version = ctx.version;
     Ok(Reply::Later(Box::pin(async move {
         for ((topic, place), waiting) in waiting {
-            let Waiting { partition, end, epoch } = waiting;
+            let Waiting {
+                partition,
+                end,
+                epoch,
+            } = waiting;
             if let Err(code) = commit::committed(partition, end, epoch, deadline).await {
                 let outcome = &mut response.responses[topic].partition_responses[place];
                 *outcome = failure(version, outcome.index, &code.into());
@@ -180,18 +191,22 @@ fn is_committed(written: &Written) -> bool {
 }
 
 /// Of a partition named twice, the last one counts: one append, one answer.
-fn last_of_each(
-    data: &[PartitionProduceData],
-) -> impl Iterator<Item = &PartitionProduceData> {
+fn last_of_each(data: &[PartitionProduceData]) -> impl Iterator<Item = &PartitionProduceData> {
     let last: HashMap<i32, usize> = if data.len() > 1 {
-        data.iter().enumerate().map(|(at, one)| (one.index, at)).collect()
+        data.iter()
+            .enumerate()
+            .map(|(at, one)| (one.index, at))
+            .collect()
     } else {
         HashMap::new()
     };
     let keep = move |at: usize, one: &PartitionProduceData| {
         last.get(&one.index).is_none_or(|last| *last == at)
     };
-    data.iter().enumerate().filter(move |(at, one)| keep(*at, one)).map(|(_, one)| one)
+    data.iter()
+        .enumerate()
+        .filter(move |(at, one)| keep(*at, one))
+        .map(|(_, one)| one)
 }
 
 async fn append_one(
@@ -212,18 +227,29 @@ async fn append_one(
         .partition(found.id, data.index)
         .ok_or(ErrorCode::NotLeaderOrFollower)?;
     let epoch = partition.role().leader_epoch;
-    let appended = partition.append(records.0, Origin::Client, request.acks == -1).await?;
-    Ok(Written { partition, epoch, appended })
+    let appended = partition
+        .append(records.0, Origin::Client, request.acks == -1)
+        .await?;
+    Ok(Written {
+        partition,
+        epoch,
+        appended,
+    })
 }
 
 fn find_topic<'a>(ctx: &'a Context, topic: &TopicProduceData) -> Result<&'a Topic, ErrorCode> {
     let topics = &ctx.image().topics;
     if carries_topic_ids(ctx.version) {
         let id = TopicId(topic.topic_id.into());
-        topics.by_id(id).map(|topic| &**topic).ok_or(ErrorCode::UnknownTopicId)
+        topics
+            .by_id(id)
+            .map(|topic| &**topic)
+            .ok_or(ErrorCode::UnknownTopicId)
     } else {
         let found = topics.by_name(topic.name.as_str());
-        found.map(|topic| &**topic).ok_or(ErrorCode::UnknownTopicOrPartition)
+        found
+            .map(|topic| &**topic)
+            .ok_or(ErrorCode::UnknownTopicOrPartition)
     }
 }
 
@@ -242,10 +268,16 @@ fn check_batch(
     header: &Header,
 ) -> Result<(), Failure> {
     if header.codec() == Ok(Codec::Zstd) && !knows_zstd(ctx.version) {
-        let words = format!("Produce requests with version {} are not allowed to use ZStandard compression", ctx.version);
+        let words = format!(
+            "Produce requests with version {} are not allowed to use ZStandard compression",
+            ctx.version
+        );
         return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, words).into());
     }
-    let is_admin = ctx.client_id.as_ref().is_some_and(|id| id.as_str() == ADMIN_CLIENT);
+    let is_admin = ctx
+        .client_id
+        .as_ref()
+        .is_some_and(|id| id.as_str() == ADMIN_CLIENT);
     if names::is_internal(topic) && !is_admin {
         return Err(ErrorCode::InvalidTopicException.into());
     }
@@ -267,12 +299,15 @@ fn transactional(request: &ProduceRequest) -> ErrorCode {
 /// acks=0: an error can only be told by closing the connection (KafkaApis.handleProduceRequest).
 fn unanswered(response: &ProduceResponse) -> Reply<ProduceResponse> {
     let outcomes = response.responses.iter().flat_map(|topic| {
-        topic.partition_responses.iter().map(move |outcome| (topic, outcome))
+        topic
+            .partition_responses
+            .iter()
+            .map(move |outcome| (topic, outcome))
     });
     for (topic, outcome) in outcomes {
         if outcome.error_code != ErrorCode::None.code() {
-            let code = ErrorCode::from_code(outcome.error_code)
-                .unwrap_or(ErrorCode::UnknownServerError);
+            let code =
+                ErrorCode::from_code(outcome.error_code).unwrap_or(ErrorCode::UnknownServerError);
             return Reply::Close(format!(
                 "a Produce with acks=0 failed with {code} on {}-{}",
                 topic.name.as_str(),
@@ -336,7 +371,9 @@ fn name_new_leaders(ctx: &Context, request: &ProduceRequest, response: &mut Prod
     }
     let mut nodes = Vec::new();
     for (topic, asked) in response.responses.iter_mut().zip(&request.topic_data) {
-        let Ok(found) = find_topic(ctx, asked) else { continue };
+        let Ok(found) = find_topic(ctx, asked) else {
+            continue;
+        };
         for outcome in &mut topic.partition_responses {
             if outcome.error_code == ErrorCode::NotLeaderOrFollower.code()
                 && let Some(partition) = found.partitions.get(&outcome.index)
@@ -351,7 +388,10 @@ fn name_new_leaders(ctx: &Context, request: &ProduceRequest, response: &mut Prod
     if nodes.is_empty() {
         return;
     }
-    let known = ctx.alive_addresses().into_iter().filter(|node| nodes.contains(&node.id));
+    let known = ctx
+        .alive_addresses()
+        .into_iter()
+        .filter(|node| nodes.contains(&node.id));
     response.node_endpoints = known
         .map(|node| {
             NodeEndpoint::default()

@@ -48,7 +48,10 @@ impl Context {
     fn producer_ids_ask(&self) -> AllocateProducerIds {
         let id = self.parts.node_id;
         let registered = self.image().brokers.registration(id);
-        AllocateProducerIds { broker_id: id, broker_epoch: registered.map_or(-1, |it| it.epoch) }
+        AllocateProducerIds {
+            broker_id: id,
+            broker_epoch: registered.map_or(-1, |it| it.epoch),
+        }
     }
 }
 

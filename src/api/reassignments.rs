@@ -33,7 +33,13 @@ pub(super) async fn list(
     request: Arc<ListPartitionReassignmentsRequest>,
 ) -> Result<Reply<ListPartitionReassignmentsResponse>, Refusal> {
     let topics = match &request.topics {
-        None => ctx.image().topics.sorted().into_iter().filter_map(|t| ongoing(t, None)).collect(),
+        None => ctx
+            .image()
+            .topics
+            .sorted()
+            .into_iter()
+            .filter_map(|t| ongoing(t, None))
+            .collect(),
         Some(asked) => asked
             .iter()
             .filter_map(|one| {
@@ -42,15 +48,19 @@ pub(super) async fn list(
             })
             .collect(),
     };
-    Ok(ListPartitionReassignmentsResponse::default().with_topics(topics).into())
+    Ok(ListPartitionReassignmentsResponse::default()
+        .with_topics(topics)
+        .into())
 }
 
 fn ongoing(topic: &Topic, only: Option<&Vec<i32>>) -> Option<OngoingTopicReassignment> {
     let wanted = |index: i32| only.is_none_or(|only| only.contains(&index));
-    let moving = |partition: &Partition| {
-        !partition.adding.is_empty() || !partition.removing.is_empty()
-    };
-    let partitions = topic.partitions.iter().filter(|(index, it)| wanted(**index) && moving(it));
+    let moving =
+        |partition: &Partition| !partition.adding.is_empty() || !partition.removing.is_empty();
+    let partitions = topic
+        .partitions
+        .iter()
+        .filter(|(index, it)| wanted(**index) && moving(it));
     let partitions: Vec<_> = partitions
         .map(|(index, it)| {
             OngoingPartitionReassignment::default()

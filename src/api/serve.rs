@@ -76,11 +76,7 @@ pub(super) struct Call {
 }
 
 /// Runs a handler on a request.
-pub(super) async fn run<R, T, H, F>(
-    context: Context,
-    call: Call,
-    handler: H,
-) -> Result<Sent, Close>
+pub(super) async fn run<R, T, H, F>(context: Context, call: Call, handler: H) -> Result<Sent, Close>
 where
     R: Decodable + Refuse<Response = T>,
     T: Respond,
@@ -125,7 +121,10 @@ fn encode<R, T: Respond>(
         .with_context(|| format!("the answer to {} v{version}", short_name::<R>()));
     encoded.map_err(|error| {
         error!(%error, "an answer cannot be encoded; this is a defect of the broker");
-        Close { cause: "the answer cannot be encoded".into(), client_id }
+        Close {
+            cause: "the answer cannot be encoded".into(),
+            client_id,
+        }
     })
 }
 

@@ -55,7 +55,10 @@ impl Refuse for CreateTopicsRequest {
     type Response = CreateTopicsResponse;
 
     fn refuse(&self, _version: i16, refusal: &Refusal) -> CreateTopicsResponse {
-        let topics = self.topics.iter().map(|topic| refused(topic.name.as_str(), refusal));
+        let topics = self
+            .topics
+            .iter()
+            .map(|topic| refused(topic.name.as_str(), refusal));
         CreateTopicsResponse::default().with_topics(topics.collect())
     }
 }
@@ -66,7 +69,10 @@ pub(super) async fn create(
     request: Arc<CreateTopicsRequest>,
 ) -> Result<Reply<CreateTopicsResponse>, Refusal> {
     if request.timeout_ms <= 0 {
-        return Err(Refusal::new(ErrorCode::RequestTimedOut, "The request timed out."));
+        return Err(Refusal::new(
+            ErrorCode::RequestTimedOut,
+            "The request timed out.",
+        ));
     }
     let asked = CreateTopics {
         topics: request.topics.iter().map(new_topic).collect(),
@@ -77,7 +83,9 @@ pub(super) async fn create(
         Ok(made) => made_topic(&ctx, &name, &made),
         Err(refusal) => refused(&name, &refusal),
     });
-    Ok(CreateTopicsResponse::default().with_topics(topics.collect()).into())
+    Ok(CreateTopicsResponse::default()
+        .with_topics(topics.collect())
+        .into())
 }
 
 fn new_topic(topic: &CreatableTopic) -> NewTopic {
@@ -86,7 +94,10 @@ fn new_topic(topic: &CreatableTopic) -> NewTopic {
         replicas: one.broker_ids.iter().map(|id| NodeId(id.0)).collect(),
     });
     let configs = topic.configs.iter().map(|one| {
-        (one.name.to_string(), one.value.as_ref().map(|value| value.to_string()))
+        (
+            one.name.to_string(),
+            one.value.as_ref().map(|value| value.to_string()),
+        )
     });
     NewTopic {
         name: topic.name.to_string(),
@@ -134,8 +145,16 @@ pub(super) async fn auto_create(ctx: &Context, names: &[&str]) {
         return;
     }
     let options = ctx.parts.options.current();
-    let topics = names.iter().map(|name| auto_topic(&options.config, name)).collect();
-    let results = ctx.ask(CreateTopics { topics, validate_only: false }).await;
+    let topics = names
+        .iter()
+        .map(|name| auto_topic(&options.config, name))
+        .collect();
+    let results = ctx
+        .ask(CreateTopics {
+            topics,
+            validate_only: false,
+        })
+        .await;
     for (name, result) in results.into_iter().flatten() {
         if let Err(refusal) = result
             && refusal.code != ErrorCode::TopicAlreadyExists
@@ -149,7 +168,8 @@ pub(super) async fn auto_create(ctx: &Context, names: &[&str]) {
 fn auto_topic(config: &crate::config::BrokerConfig, name: &str) -> NewTopic {
     let compacted = |more: &[(&str, &str)]| {
         let all = [("cleanup.policy", "compact")].iter().chain(more);
-        all.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned()))).collect()
+        all.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())))
+            .collect()
     };
     let segment = |bytes: i32| bytes.to_string();
     let (num_partitions, replication_factor, configs) = match name {
@@ -158,7 +178,10 @@ fn auto_topic(config: &crate::config::BrokerConfig, name: &str) -> NewTopic {
             config.offsets_topic_replication_factor,
             compacted(&[
                 ("compression.type", "producer"),
-                ("segment.bytes", &segment(config.offsets_topic_segment_bytes)),
+                (
+                    "segment.bytes",
+                    &segment(config.offsets_topic_segment_bytes),
+                ),
             ]),
         ),
         names::TRANSACTION_STATE_TOPIC => (
@@ -167,8 +190,14 @@ fn auto_topic(config: &crate::config::BrokerConfig, name: &str) -> NewTopic {
             compacted(&[
                 ("compression.type", "uncompressed"),
                 ("unclean.leader.election.enable", "false"),
-                ("min.insync.replicas", &config.transaction_state_log_min_isr.to_string()),
-                ("segment.bytes", &segment(config.transaction_state_log_segment_bytes)),
+                (
+                    "min.insync.replicas",
+                    &config.transaction_state_log_min_isr.to_string(),
+                ),
+                (
+                    "segment.bytes",
+                    &segment(config.transaction_state_log_segment_bytes),
+                ),
             ]),
         ),
         _ => (-1, -1, Vec::new()),
@@ -186,9 +215,15 @@ impl Refuse for DeleteTopicsRequest {
     type Response = DeleteTopicsResponse;
 
     fn refuse(&self, version: i16, refusal: &Refusal) -> DeleteTopicsResponse {
-        let results = topic_refs(self, version)
-            .into_iter()
-            .map(|topic| deleted(version, DeletedTopic { topic, result: Err(refusal.clone()) }));
+        let results = topic_refs(self, version).into_iter().map(|topic| {
+            deleted(
+                version,
+                DeletedTopic {
+                    topic,
+                    result: Err(refusal.clone()),
+                },
+            )
+        });
         DeleteTopicsResponse::default().with_responses(results.collect())
     }
 }
@@ -208,8 +243,12 @@ pub(super) async fn delete(
     }
     let topics = topic_refs(&request, ctx.version);
     let results = ctx.ask(DeleteTopics { topics }).await?;
-    let results = results.into_iter().map(|result| deleted(ctx.version, result));
-    Ok(DeleteTopicsResponse::default().with_responses(results.collect()).into())
+    let results = results
+        .into_iter()
+        .map(|result| deleted(ctx.version, result));
+    Ok(DeleteTopicsResponse::default()
+        .with_responses(results.collect())
+        .into())
 }
 
 fn topic_refs(request: &DeleteTopicsRequest, version: i16) -> Vec<TopicRef> {
@@ -217,7 +256,12 @@ fn topic_refs(request: &DeleteTopicsRequest, version: i16) -> Vec<TopicRef> {
         return request.topics.iter().map(topic_ref).collect();
     }
     let names = request.topic_names.iter();
-    names.map(|name| TopicRef { name: Some(name.to_string()), topic_id: None }).collect()
+    names
+        .map(|name| TopicRef {
+            name: Some(name.to_string()),
+            topic_id: None,
+        })
+        .collect()
 }
 
 fn topic_ref(topic: &DeleteTopicState) -> TopicRef {
@@ -232,7 +276,11 @@ fn deleted(version: i16, answer: DeletedTopic) -> DeletableTopicResult {
     let name = answer.topic.name.as_deref().map(topic_name);
     let mut result = DeletableTopicResult::default();
     // Null names are readable from v6 on only.
-    result.name = if deletes_by_state(version) { name } else { Some(name.unwrap_or_default()) };
+    result.name = if deletes_by_state(version) {
+        name
+    } else {
+        Some(name.unwrap_or_default())
+    };
     if let (true, Some(id)) = (deletes_by_state(version), answer.topic.topic_id) {
         result.topic_id = id.0.into();
     }
@@ -249,9 +297,10 @@ impl Refuse for CreatePartitionsRequest {
     type Response = CreatePartitionsResponse;
 
     fn refuse(&self, _version: i16, refusal: &Refusal) -> CreatePartitionsResponse {
-        let results = self.topics.iter().map(|topic| {
-            more_partitions(topic.name.as_str(), &Err(refusal.clone()))
-        });
+        let results = self
+            .topics
+            .iter()
+            .map(|topic| more_partitions(topic.name.as_str(), &Err(refusal.clone())));
         CreatePartitionsResponse::default().with_results(results.collect())
     }
 }
@@ -265,12 +314,19 @@ pub(super) async fn create_partitions(
     for topic in &request.topics {
         *times.entry(topic.name.as_str()).or_default() += 1;
     }
-    let once = request.topics.iter().filter(|topic| times[topic.name.as_str()] == 1);
+    let once = request
+        .topics
+        .iter()
+        .filter(|topic| times[topic.name.as_str()] == 1);
     let topics = once.map(|topic| MorePartitions {
         name: topic.name.to_string(),
         count: topic.count,
         assignments: topic.assignments.as_ref().map(|all| {
-            let ids = |one: &Vec<_>| one.iter().map(|id: &kafka_protocol::messages::BrokerId| NodeId(id.0)).collect();
+            let ids = |one: &Vec<_>| {
+                one.iter()
+                    .map(|id: &kafka_protocol::messages::BrokerId| NodeId(id.0))
+                    .collect()
+            };
             all.iter().map(|one| ids(&one.broker_ids)).collect()
         }),
     });
@@ -282,10 +338,17 @@ pub(super) async fn create_partitions(
     let twice = times.iter().filter(|(_, times)| **times > 1);
     results.extend(twice.map(|(name, _)| {
         let words = "Duplicate topic name.";
-        ((*name).to_owned(), Err(Refusal::new(ErrorCode::InvalidRequest, words)))
+        (
+            (*name).to_owned(),
+            Err(Refusal::new(ErrorCode::InvalidRequest, words)),
+        )
     }));
-    let results = results.iter().map(|(name, result)| more_partitions(name, result));
-    Ok(CreatePartitionsResponse::default().with_results(results.collect()).into())
+    let results = results
+        .iter()
+        .map(|(name, result)| more_partitions(name, result));
+    Ok(CreatePartitionsResponse::default()
+        .with_results(results.collect())
+        .into())
 }
 
 fn more_partitions(name: &str, result: &Result<(), Refusal>) -> CreatePartitionsTopicResult {

@@ -50,14 +50,20 @@ pub(super) async fn api_versions(
 
 /// The answer, in version 0, to a version that this broker does not speak.
 pub(super) fn unsupported() -> ApiVersionsResponse {
-    let own = ADVERTISED.iter().filter(|row| row.0 == API_VERSIONS_KEY).map(advertise);
+    let own = ADVERTISED
+        .iter()
+        .filter(|row| row.0 == API_VERSIONS_KEY)
+        .map(advertise);
     ApiVersionsResponse::default()
         .with_error_code(ErrorCode::UnsupportedVersion.code())
         .with_api_keys(own.collect())
 }
 
 fn advertise(&(api_key, min, max): &(i16, i16, i16)) -> ApiVersion {
-    ApiVersion::default().with_api_key(api_key).with_min_version(min).with_max_version(max)
+    ApiVersion::default()
+        .with_api_key(api_key)
+        .with_min_version(min)
+        .with_max_version(max)
 }
 
 fn names_software(request: &ApiVersionsRequest) -> bool {

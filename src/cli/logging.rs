@@ -14,7 +14,9 @@ pub(crate) fn begin() {
     // openraft tells of every election and append.
     let default = || EnvFilter::new("info,openraft=error");
     let filter = EnvFilter::try_from_env("BARNABAS_LOG").unwrap_or_else(|_| default());
-    let format = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
+    let format = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false);
     // Only fails when a log was begun before; there is one call.
     let _ = format.event_format(Line).try_init();
 }

@@ -51,14 +51,18 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Runs the command line.
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
-    let Command::Start(start) = cli.command.unwrap_or_else(|| Command::Start(Start::default()));
+    let Command::Start(start) = cli
+        .command
+        .unwrap_or_else(|| Command::Start(Start::default()));
     logging::begin();
     let config = match configuration(&start) {
         Ok(config) => config,
         Err(why) => return refuse(&why),
     };
     limits::raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(serve(config));
@@ -78,7 +82,9 @@ fn refuse(why: &str) -> ExitCode {
 fn configuration(start: &Start) -> Result<BrokerConfig, String> {
     let mut given = match &start.config {
         Some(path) => {
-            let text = Disk.read(path).map_err(|why| format!("{}: {why}", path.display()))?;
+            let text = Disk
+                .read(path)
+                .map_err(|why| format!("{}: {why}", path.display()))?;
             properties::parse(&String::from_utf8_lossy(&text))
         }
         None => Vec::new(),
@@ -96,7 +102,10 @@ fn configuration(start: &Start) -> Result<BrokerConfig, String> {
         warn!("options that nobody knows: {}", warnings.unknown.join(", "));
     }
     if !warnings.without_effect.is_empty() {
-        info!("options without effect in this release: {}", warnings.without_effect.join(", "));
+        info!(
+            "options without effect in this release: {}",
+            warnings.without_effect.join(", ")
+        );
     }
     Ok(config)
 }

@@ -22,9 +22,18 @@ pub(crate) struct Effective {
 impl Options {
     /// The options of a file, with nothing set yet.
     pub(crate) fn new(file: BrokerConfig) -> Self {
-        let layers = Layers { file: file.given.clone(), ..Layers::default() };
-        let current = Effective { layers, config: file.clone() };
-        Self { file, current: RwLock::new(Arc::new(current)) }
+        let layers = Layers {
+            file: file.given.clone(),
+            ..Layers::default()
+        };
+        let current = Effective {
+            layers,
+            config: file.clone(),
+        };
+        Self {
+            file,
+            current: RwLock::new(Arc::new(current)),
+        }
     }
 
     /// The options as the file has them; for those that do not change while running.

@@ -121,12 +121,16 @@ impl BrokerConfig {
         if self.roles.broker {
             self.check_advertised()?;
         }
+        // Where nothing is advertised clients are told the address that they reached; Kafka would
+        // tell them the wildcard, and so must refuse it.
+        let told = self.advertised_listeners.is_some();
         require(
-            !self
-                .endpoints
-                .advertised
-                .iter()
-                .any(|endpoint| endpoint.host == "0.0.0.0"),
+            !(told
+                && self
+                    .endpoints
+                    .advertised
+                    .iter()
+                    .any(|one| one.host == "0.0.0.0")),
             "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable \
              IP address.",
         )

@@ -89,7 +89,7 @@ impl Listener {
             local,
         });
         let run = connection::run(stream, session, service.clone(), replies_max, tasks.clone());
-        tasks.spawn("connection", run);
+        tasks.spawn_alone("connection", run);
     }
 
     async fn pause(&self, error: &io::Error) {

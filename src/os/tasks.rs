@@ -29,12 +29,22 @@ impl Tasks {
     {
         let alarm = Alarm {
             name,
-            stop: self.stop.clone(),
+            stop: Some(self.stop.clone()),
         };
         self.tracker.spawn(async move {
-            let alarm = alarm;
+            let _alarm = alarm;
             future.await;
-            std::mem::forget(alarm);
+        });
+    }
+
+    /// Starts a task whose panic ends nothing but itself, as that of one connection.
+    pub(crate) fn spawn_alone<F>(&self, name: &'static str, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tracker.spawn(async move {
+            let _alarm = Alarm { name, stop: None };
+            future.await;
         });
     }
 
@@ -61,17 +71,27 @@ impl Tasks {
     }
 }
 
-/// Sounds when it is dropped, which happens only when its task panicked or its runtime ended.
+/// Sounds when its task panics: a panic unwinds through it.
 struct Alarm {
     name: &'static str,
-    stop: CancellationToken,
+    /// The group that a panic stops, if it does.
+    stop: Option<CancellationToken>,
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            error!(task = self.name, "a task panicked, the node stops");
-            self.stop.cancel();
+        if !thread::panicking() {
+            return;
+        }
+        match &self.stop {
+            Some(stop) => {
+                error!(task = self.name, "a task panicked, the node stops");
+                stop.cancel();
+            }
+            None => error!(
+                task = self.name,
+                "a task panicked, this is a defect of the broker"
+            ),
         }
     }
 }

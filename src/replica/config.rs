@@ -40,7 +40,12 @@ pub(super) fn log_config(topic: &TopicConfig, broker: &BrokerConfig) -> LogConfi
 }
 
 fn compression(topic: &TopicConfig) -> Option<Compression> {
-    let at = |codec, level| Some(Compression { codec, level: Some(level) });
+    let at = |codec, level| {
+        Some(Compression {
+            codec,
+            level: Some(level),
+        })
+    };
     match topic.compression() {
         CompressionType::Producer => None,
         CompressionType::Uncompressed => Some(Codec::None.into()),
@@ -65,7 +70,10 @@ pub(crate) fn of_topic(options: &Options, image: &Image, topic: &str) -> Told {
     let own = own.map_or_else(Values::new, |own| Values::clone(own));
     told(&current, &own).unwrap_or_else(|| {
         // What is set was checked when it was set; a later release may know more than this one.
-        tracing::warn!(topic, "options of a topic cannot be read, it runs with the defaults");
+        tracing::warn!(
+            topic,
+            "options of a topic cannot be read, it runs with the defaults"
+        );
         told(&current, &Values::new()).expect("the broker's own options were read at its start")
     })
 }

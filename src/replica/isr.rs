@@ -34,7 +34,10 @@ impl Replicas {
         if !self.suffice() {
             return before;
         }
-        let ends = self.in_sync.iter().map(|id| if *id == me { log_end } else { others(*id) });
+        let ends = self
+            .in_sync
+            .iter()
+            .map(|id| if *id == me { log_end } else { others(*id) });
         ends.min().unwrap_or(before).min(log_end).max(before)
     }
 }
@@ -45,7 +48,11 @@ mod tests {
 
     fn replicas(all: &[i32], in_sync: &[i32], min_in_sync: usize) -> Replicas {
         let ids = |ids: &[i32]| ids.iter().copied().map(NodeId).collect();
-        Replicas { all: ids(all), in_sync: ids(in_sync), min_in_sync }
+        Replicas {
+            all: ids(all),
+            in_sync: ids(in_sync),
+            min_in_sync,
+        }
     }
 
     #[test]

@@ -95,9 +95,10 @@ impl Manager {
         for (of, log) in self.dirs.logs() {
             let known = image.topics.by_name(&of.topic).filter(|topic| {
                 log.topic_id.is_none_or(|id| id == topic.id)
-                    && topic.partitions.get(&of.partition).is_some_and(|it| {
-                        it.replicas.contains(&self.node)
-                    })
+                    && topic
+                        .partitions
+                        .get(&of.partition)
+                        .is_some_and(|it| it.replicas.contains(&self.node))
             });
             if known.is_none() {
                 warn!(partition = %of, "the cluster does not know this log, it is put aside");
@@ -114,7 +115,9 @@ impl Manager {
             self.remove_topic(*id, name);
         }
         for (id, indexes) in &changes.partitions {
-            let Some(topic) = image.topics.by_id(*id) else { continue };
+            let Some(topic) = image.topics.by_id(*id) else {
+                continue;
+            };
             for index in indexes {
                 let partition = topic.partitions.get(index);
                 if let Some(partition) = partition.filter(|it| it.replicas.contains(&self.node)) {
@@ -127,8 +130,14 @@ impl Manager {
 
     /// Tells partitions of options that changed: a topic's own, or those of all.
     fn apply_options(&self, image: &Image, changes: &Changes) {
-        let of_all = changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker);
-        let topics = changes.configs.iter().filter(|one| one.kind == ResourceType::Topic);
+        let of_all = changes
+            .configs
+            .iter()
+            .any(|resource| resource.kind == ResourceType::Broker);
+        let topics = changes
+            .configs
+            .iter()
+            .filter(|one| one.kind == ResourceType::Topic);
         let topics: Vec<&str> = topics.map(|one| one.name.as_str()).collect();
         if !of_all && topics.is_empty() {
             return;
@@ -170,12 +179,21 @@ impl Manager {
         let of = TopicPartition::new(topic.name.clone(), index);
         let wanted = directory_of(registered, self.node);
         let now_ms = clock::wall_ms();
-        let log = self.dirs.create(&of, Some(topic.id), told.log.clone(), wanted, now_ms);
+        let log = self
+            .dirs
+            .create(&of, Some(topic.id), told.log.clone(), wanted, now_ms);
         match log {
             Ok(Some(log)) => {
-                let partition =
-                    Arc::new(Partition::new(topic.id, self.node, of, log, self.background.clone()));
-                self.partitions.write().insert((topic.id, index), partition.clone());
+                let partition = Arc::new(Partition::new(
+                    topic.id,
+                    self.node,
+                    of,
+                    log,
+                    self.background.clone(),
+                ));
+                self.partitions
+                    .write()
+                    .insert((topic.id, index), partition.clone());
                 Some(partition)
             }
             Ok(None) => {
@@ -191,7 +209,9 @@ impl Manager {
 
     fn remove_topic(&self, id: TopicId, name: &str) {
         let mut partitions = self.partitions.write();
-        let gone: Vec<_> = partitions.extract_if(|(topic, _), _| *topic == id).collect();
+        let gone: Vec<_> = partitions
+            .extract_if(|(topic, _), _| *topic == id)
+            .collect();
         drop(partitions);
         for ((_, index), partition) in gone {
             partition.retire();
@@ -214,13 +234,19 @@ impl Manager {
     pub(crate) fn run_background(self: &Arc<Self>, tasks: &Tasks) {
         let this = self.clone();
         let group = tasks.clone();
-        tasks.spawn("replica-background", async move { this.background_rounds(&group).await });
+        tasks.spawn("replica-background", async move {
+            this.background_rounds(&group).await
+        });
     }
 
     async fn background_rounds(self: &Arc<Self>, tasks: &Tasks) {
         let mut rounds = Rounds::default();
         loop {
-            let next = [rounds.high_watermarks, rounds.points, self.background.next_removal()];
+            let next = [
+                rounds.high_watermarks,
+                rounds.points,
+                self.background.next_removal(),
+            ];
             let next = next.into_iter().flatten().min();
             tokio::select! {
                 biased;
@@ -269,7 +295,9 @@ impl Manager {
     }
 
     fn flush(&self, of: &TopicPartition) {
-        let Some(handle) = self.dirs.log(of) else { return };
+        let Some(handle) = self.dirs.log(of) else {
+            return;
+        };
         let flush = handle.log.lock().begin_flush();
         let flushed = flush.and_then(|flush| flush.sync().map(|()| flush));
         match flushed {
@@ -284,12 +312,15 @@ impl Manager {
             .into_iter()
             .map(|partition| (partition.name.clone(), partition.high_watermark()))
             .collect();
-        self.dirs.checkpoint_high_watermarks(&|of| known.get(of).copied())
+        self.dirs
+            .checkpoint_high_watermarks(&|of| known.get(of).copied())
     }
 
     /// Takes the directory of a partition out of use.
     fn fail(&self, of: &TopicPartition) {
-        let Some(handle) = self.dirs.log(of) else { return };
+        let Some(handle) = self.dirs.log(of) else {
+            return;
+        };
         let fault = crate::log::fault::Fault::Malformed {
             path: handle.dir.path().to_owned(),
             why: "an operation on it did not succeed",
@@ -381,7 +412,11 @@ fn tell(
         return;
     }
     *told_at = now;
-    let Progress { segment_base_offset, bytes_done, bytes_total } = progress;
+    let Progress {
+        segment_base_offset,
+        bytes_done,
+        bytes_total,
+    } = progress;
     info!(
         partition = %of,
         segment = segment_base_offset,

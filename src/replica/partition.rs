@@ -138,7 +138,11 @@ impl Partition {
                 leader: NodeId(-1),
                 leader_epoch: LeaderEpoch(-1),
                 partition_epoch: PartitionEpoch(-1),
-                replicas: Replicas { all: Vec::new(), in_sync: Vec::new(), min_in_sync: 1 },
+                replicas: Replicas {
+                    all: Vec::new(),
+                    in_sync: Vec::new(),
+                    min_in_sync: 1,
+                },
             })),
             high_watermark: AtomicI64::new(high_watermark.clamp(ends.0, ends.1)),
             waiting: Arc::default(),
@@ -222,7 +226,11 @@ impl Partition {
     /// Refuses what this node cannot serve as the leader of `epoch`; -1 asks for no epoch.
     pub(crate) fn check_leader(&self, epoch: i32) -> Result<Arc<Role>, ErrorCode> {
         let role = self.check_epoch(epoch)?;
-        if role.leader == self.node { Ok(role) } else { Err(ErrorCode::NotLeaderOrFollower) }
+        if role.leader == self.node {
+            Ok(role)
+        } else {
+            Err(ErrorCode::NotLeaderOrFollower)
+        }
     }
 
     /// Refuses what this node cannot serve as a replica in `epoch`; -1 asks for no epoch.
@@ -262,7 +270,8 @@ impl Partition {
             let log = this.log.lock();
             this.append_locked(log, &records, origin, &role)
         });
-        work.await.unwrap_or_else(|_| Err(ErrorCode::UnknownServerError.into()))
+        work.await
+            .unwrap_or_else(|_| Err(ErrorCode::UnknownServerError.into()))
     }
 
     fn append_locked(
@@ -320,7 +329,9 @@ impl Partition {
         let end = self.reader.log_end_offset();
         let before = self.high_watermark.load(Ordering::Acquire);
         // No other replica fetches from this node yet, so none of them is heard of.
-        let now = role.replicas.high_watermark(self.node, end, before, |_| before);
+        let now = role
+            .replicas
+            .high_watermark(self.node, end, before, |_| before);
         if self.high_watermark.fetch_max(now, Ordering::AcqRel) < now {
             self.waiting.wake();
         }

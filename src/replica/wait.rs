@@ -38,7 +38,10 @@ impl WaitList {
         waiting.next += 1;
         waiting.wakers.insert(key, waker.clone());
         self.count.store(waiting.wakers.len(), Ordering::SeqCst);
-        Place { list: self.clone(), key }
+        Place {
+            list: self.clone(),
+            key,
+        }
     }
 
     /// Tells everybody that something changed.
@@ -59,7 +62,9 @@ impl Drop for Place {
         if waiting.wakers.is_empty() {
             waiting.wakers.shrink_to(4);
         }
-        self.list.count.store(waiting.wakers.len(), Ordering::SeqCst);
+        self.list
+            .count
+            .store(waiting.wakers.len(), Ordering::SeqCst);
     }
 }
 

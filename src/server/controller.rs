@@ -5,10 +5,10 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::base::NodeId;
 use crate::api::controller::ActiveController;
-use crate::controller::ask::{Event, WriteRecords};
+use crate::base::NodeId;
 use crate::controller::Controller;
+use crate::controller::ask::{Event, WriteRecords};
 use crate::controller::state::Settings;
 use crate::machine::driver::{self, Handle, Limits};
 use crate::machine::journal::Journal;
@@ -74,7 +74,14 @@ where
     };
     let machine = Controller::new(Image::clone(image), settings.clone(), now);
     let no_effects = |effect: <Controller as Machine>::Effect| match effect {};
-    driver::spawn(tasks, "controller", Limits::default(), machine, journal, no_effects)
+    driver::spawn(
+        tasks,
+        "controller",
+        Limits::default(),
+        machine,
+        journal,
+        no_effects,
+    )
 }
 
 /// Writes a new cluster's first records (ActivationRecordsGenerator).
@@ -84,12 +91,21 @@ async fn begin_cluster(
     settings: &Settings,
     formatted: &[Record],
 ) {
-    let is_new = quorum.image().borrow().image.features.iter().next().is_none();
+    let is_new = quorum
+        .image()
+        .borrow()
+        .image
+        .features
+        .iter()
+        .next()
+        .is_none();
     if !is_new {
         return;
     }
     let min_in_sync = u32::try_from(settings.min_insync_replicas).unwrap_or(1);
     let records = bootstrap::records(formatted.to_vec(), min_in_sync);
     // A controller that loses its leadership meanwhile leaves this to the next one.
-    let _ = handle.ask(Event::WriteRecords(WriteRecords { records })).await;
+    let _ = handle
+        .ask(Event::WriteRecords(WriteRecords { records }))
+        .await;
 }

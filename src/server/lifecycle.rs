@@ -71,7 +71,10 @@ pub(super) struct Member {
 impl Member {
     /// Says that the broker has taken in the metadata and may serve.
     pub(super) async fn unfence(&self, metadata_offset: i64) -> Result<(), Refusal> {
-        let reply = self.controller.ask(self.heartbeat(metadata_offset, false)).await?;
+        let reply = self
+            .controller
+            .ask(self.heartbeat(metadata_offset, false))
+            .await?;
         if reply.is_fenced {
             let words = "the controller does not let this broker serve yet";
             return Err(Refusal::new(ErrorCode::BrokerNotAvailable, words));
@@ -112,7 +115,11 @@ impl Member {
     pub(super) async fn leave(&self, metadata_offset: i64) {
         let deadline = clock::now() + LEAVE;
         while clock::now() < deadline {
-            match self.controller.ask(self.heartbeat(metadata_offset, true)).await {
+            match self
+                .controller
+                .ask(self.heartbeat(metadata_offset, true))
+                .await
+            {
                 Ok(reply) if reply.should_shut_down => return,
                 Ok(_) => clock::sleep(Duration::from_millis(20)).await,
                 Err(refusal) => {

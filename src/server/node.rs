@@ -48,7 +48,11 @@ pub(crate) enum Fault {
     #[error(transparent)]
     Quorum(#[from] crate::quorum::Fault),
     #[error("Socket server failed to bind to {host}:{port}: {source}")]
-    Bind { host: String, port: u16, source: std::io::Error },
+    Bind {
+        host: String,
+        port: u16,
+        source: std::io::Error,
+    },
     #[error("the controller refuses this broker: {0}")]
     Refused(#[from] Refusal),
 }
@@ -97,17 +101,27 @@ impl Node {
             controller: controller.clone(),
         };
         let epoch = presence.register().await?;
-        let member = Member { node, epoch, controller: controller.clone() };
+        let member = Member {
+            node,
+            epoch,
+            controller: controller.clone(),
+        };
 
         let image = caught_up(&quorum).await;
         let replicas = Arc::new(Manager::new(node, options.clone(), dirs));
         let (handlers, metadata) = watch::channel(image.clone());
-        let publisher =
-            Publisher { node, options: options.clone(), replicas: replicas.clone(), handlers };
+        let publisher = Publisher {
+            node,
+            options: options.clone(),
+            replicas: replicas.clone(),
+            handlers,
+        };
         publisher.apply_options(&image.image);
         let (loading, known) = (replicas.clone(), image.image.clone());
         if tasks::blocking(move || loading.load(&known)).await.is_err() {
-            return Err(Fault::Option("the logs could not be opened; this is a defect".into()));
+            return Err(Fault::Option(
+                "the logs could not be opened; this is a defect".into(),
+            ));
         }
         replicas.run_background(&back);
         publisher.run(follower, image.end_offset, &back);
@@ -115,7 +129,9 @@ impl Node {
         let serving = caught_up(&quorum).await.end_offset;
         let mut follows = metadata.clone();
         // The publisher runs as long as the node does.
-        let _ = follows.wait_for(|published| published.end_offset >= serving).await;
+        let _ = follows
+            .wait_for(|published| published.end_offset >= serving)
+            .await;
         member.keep_alive(&config, metadata.clone(), &back);
 
         let parts = Arc::new(Parts {
@@ -135,7 +151,15 @@ impl Node {
             listener.serve(table.clone(), REPLIES, &front);
         }
         info!("[KafkaRaftServer nodeId={node}] Kafka Server started");
-        Ok(Self { config, front, back, quorum, replicas, member, metadata })
+        Ok(Self {
+            config,
+            front,
+            back,
+            quorum,
+            replicas,
+            member,
+            metadata,
+        })
     }
 
     /// Ends when something inside cannot go on.
@@ -164,7 +188,10 @@ impl Node {
         }
         self.back.stop_and_wait().await;
         let (replicas, epoch) = (self.replicas.clone(), self.member.epoch);
-        if tasks::blocking(move || replicas.close(epoch)).await.is_err() {
+        if tasks::blocking(move || replicas.close(epoch))
+            .await
+            .is_err()
+        {
             error!("the logs could not be closed in order");
         }
         match Arc::try_unwrap(self.quorum) {
@@ -175,7 +202,10 @@ impl Node {
             }
             Err(_) => error!("a part of the node still uses the metadata log"),
         }
-        info!("[BrokerServer id={}] shut down completed", self.config.node_id);
+        info!(
+            "[BrokerServer id={}] shut down completed",
+            self.config.node_id
+        );
     }
 }
 
@@ -210,7 +240,10 @@ fn check_roles(config: &BrokerConfig) -> Result<(), Fault> {
 fn open_dirs(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
     let paths: Vec<PathBuf> = config.data_dirs().into_iter().map(PathBuf::from).collect();
     let cluster_id = cluster_id(&paths)?;
-    let identity = Identity { cluster_id: cluster_id.clone(), node_id: config.node_id };
+    let identity = Identity {
+        cluster_id: cluster_id.clone(),
+        node_id: config.node_id,
+    };
     let (dirs, failed) = LogDirs::open(Disk, &paths, &identity, OPEN_FILES);
     // A directory that another process or node owns is a mistake to be told of at once.
     if let Some(FailedDir { path, fault }) = failed.into_iter().next() {
@@ -225,7 +258,11 @@ fn open_dirs(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
 /// The cluster's id: what a directory says, else `CLUSTER_ID`, else a new one.
 fn cluster_id(paths: &[PathBuf]) -> Result<String, Fault> {
     for path in paths {
-        if let Some(MetaProperties { cluster_id: Some(id), .. }) = MetaProperties::read(Disk, path)? {
+        if let Some(MetaProperties {
+            cluster_id: Some(id),
+            ..
+        }) = MetaProperties::read(Disk, path)?
+        {
             return Ok(id);
         }
     }
@@ -234,7 +271,9 @@ fn cluster_id(paths: &[PathBuf]) -> Result<String, Fault> {
 }
 
 fn metadata_dir(config: &BrokerConfig) -> PathBuf {
-    let dir = config.metadata_dir().or_else(|| config.data_dirs().into_iter().next());
+    let dir = config
+        .metadata_dir()
+        .or_else(|| config.data_dirs().into_iter().next());
     dir.map_or_else(|| PathBuf::from("/tmp/kafka-logs"), PathBuf::from)
 }
 
@@ -243,15 +282,23 @@ fn directory_id(dirs: &LogDirs, metadata_dir: &Path) -> Result<DirectoryId, Faul
         return Ok(dir.id());
     }
     let found = MetaProperties::read(Disk, metadata_dir)?;
-    Ok(found.and_then(|found| found.directory_id).unwrap_or(DirectoryId(Uuid::ZERO)))
+    Ok(found
+        .and_then(|found| found.directory_id)
+        .unwrap_or(DirectoryId(Uuid::ZERO)))
 }
 
 type Bound = Vec<(Listener, Address)>;
 
 async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
     let endpoints = &config.endpoints;
-    let brokers = endpoints.listeners.iter().map(|one| (one, ListenerKind::Broker));
-    let controllers = endpoints.controllers.iter().map(|one| (one, ListenerKind::Controller));
+    let brokers = endpoints
+        .listeners
+        .iter()
+        .map(|one| (one, ListenerKind::Broker));
+    let controllers = endpoints
+        .controllers
+        .iter()
+        .map(|one| (one, ListenerKind::Controller));
     let mut bound = Vec::new();
     for (wanted, kind) in brokers.chain(controllers) {
         let listener = bind_one(wanted, kind, config.socket_listen_backlog_size).await;
@@ -267,11 +314,7 @@ async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
     Ok(bound)
 }
 
-async fn bind_one(
-    wanted: &Address,
-    kind: ListenerKind,
-    backlog: i32,
-) -> std::io::Result<Listener> {
+async fn bind_one(wanted: &Address, kind: ListenerKind, backlog: i32) -> std::io::Result<Listener> {
     let address = net::resolve(&wanted.host, wanted.port).await?;
     Listener::bind(&wanted.listener, kind, address, backlog)
 }
@@ -287,12 +330,16 @@ fn shown_address(address: SocketAddr) -> SocketAddr {
 /// The endpoints that the cluster is told, with the ports that were chosen.
 fn advertised(config: &BrokerConfig, bound: &Bound) -> Vec<Endpoint> {
     let endpoints = config.endpoints.advertised.iter();
-    endpoints.map(|wanted| endpoint(config, wanted, bound)).collect()
+    endpoints
+        .map(|wanted| endpoint(config, wanted, bound))
+        .collect()
 }
 
 fn controllers(config: &BrokerConfig, bound: &Bound) -> Vec<Endpoint> {
     let endpoints = config.endpoints.controllers.iter();
-    endpoints.map(|wanted| endpoint(config, wanted, bound)).collect()
+    endpoints
+        .map(|wanted| endpoint(config, wanted, bound))
+        .collect()
 }
 
 fn endpoint(config: &BrokerConfig, wanted: &Address, bound: &Bound) -> Endpoint {
@@ -301,7 +348,11 @@ fn endpoint(config: &BrokerConfig, wanted: &Address, bound: &Bound) -> Endpoint 
         (0, Some((listener, _))) => listener.address().port(),
         (port, _) => port,
     };
-    let host = if wanted.host.is_empty() { "localhost" } else { &wanted.host };
+    let host = if wanted.host.is_empty() {
+        "localhost"
+    } else {
+        &wanted.host
+    };
     let protocol = config.endpoints.protocol(&wanted.listener);
     Endpoint {
         name: wanted.listener.clone(),
@@ -315,7 +366,10 @@ fn endpoint(config: &BrokerConfig, wanted: &Address, bound: &Bound) -> Endpoint 
 async fn caught_up(quorum: &Quorum) -> Published {
     let end = *quorum.committed().borrow();
     let mut images = quorum.image();
-    match images.wait_for(|published| published.end_offset >= end).await {
+    match images
+        .wait_for(|published| published.end_offset >= end)
+        .await
+    {
         Ok(published) => published.clone(),
         Err(_) => Published::default(),
     }

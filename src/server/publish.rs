@@ -7,9 +7,9 @@ use tokio::sync::watch;
 use tracing::{error, warn};
 
 use crate::base::NodeId;
+use crate::config::broker::Given;
 use crate::config::describe::Layers;
 use crate::config::options::{Effective, Options};
-use crate::config::broker::Given;
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::image::configs::{Resource, ResourceType};
@@ -36,7 +36,9 @@ impl Publisher {
                     () = group.stopped() => return,
                     update = follower.next() => update,
                 };
-                let Some(Update { published, changes }) = update else { return };
+                let Some(Update { published, changes }) = update else {
+                    return;
+                };
                 if published.end_offset > from {
                     self.publish(published, changes).await;
                 }
@@ -45,7 +47,11 @@ impl Publisher {
     }
 
     async fn publish(&self, published: Published, changes: Changes) {
-        if changes.configs.iter().any(|resource| resource.kind == ResourceType::Broker) {
+        if changes
+            .configs
+            .iter()
+            .any(|resource| resource.kind == ResourceType::Broker)
+        {
             self.apply_options(&published.image);
         }
         let touches_partitions = !changes.partitions.is_empty()
@@ -64,17 +70,29 @@ impl Publisher {
     /// Puts the options in force that were set on this node and on all brokers.
     pub(super) fn apply_options(&self, image: &Image) {
         let own = |resource: &Resource| {
-            Given(image.configs.of(resource).map(|set| (**set).clone()).unwrap_or_default())
+            Given(
+                image
+                    .configs
+                    .of(resource)
+                    .map(|set| (**set).clone())
+                    .unwrap_or_default(),
+            )
         };
         let layers = Layers {
             file: self.options.file().given.clone(),
             cluster: own(&Resource::all_brokers()),
-            node: own(&Resource::new(ResourceType::Broker, self.node.0.to_string())),
+            node: own(&Resource::new(
+                ResourceType::Broker,
+                self.node.0.to_string(),
+            )),
         };
         match layers.readable_config() {
             Ok((config, unreadable)) => {
                 for name in unreadable {
-                    warn!(name, "an option set on the running cluster cannot be read here");
+                    warn!(
+                        name,
+                        "an option set on the running cluster cannot be read here"
+                    );
                 }
                 self.options.replace(Effective { layers, config });
             }

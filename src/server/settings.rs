@@ -39,7 +39,11 @@ pub(super) fn controller(
     options: &Arc<Options>,
 ) -> controller::state::Settings {
     let node_id = NodeId(config.node_id);
-    let others = config.voters.iter().map(|voter| NodeId(voter.id)).filter(|id| *id != node_id);
+    let others = config
+        .voters
+        .iter()
+        .map(|voter| NodeId(voter.id))
+        .filter(|id| *id != node_id);
     controller::state::Settings {
         node_id,
         cluster_id: cluster_id.to_owned(),
@@ -53,7 +57,10 @@ pub(super) fn controller(
         unclean_election_interval: millis(config.unclean_leader_election_interval_ms),
         // An idle node writes nothing: an only voter has nobody to prove its liveness to.
         max_idle: None,
-        rules: Box::new(Tables { node_id, options: options.clone() }),
+        rules: Box::new(Tables {
+            node_id,
+            options: options.clone(),
+        }),
         uuid: Box::new(random::uuid),
         below: Box::new(random::below),
     }

@@ -60,7 +60,10 @@ impl Refuse for FetchRequest {
         if version >= 7 {
             response.error_code = refusal.code.code();
         }
-        SlicedFetch { response, records: Vec::new() }
+        SlicedFetch {
+            response,
+            records: Vec::new(),
+        }
     }
 }
 
@@ -129,7 +132,9 @@ async fn wait_for_more(
 ) -> SlicedFetch {
     let waker = Arc::new(Notify::new());
     let partitions = wanted.iter().filter_map(|one| one.partition.as_ref().ok());
-    let _places: Vec<_> = partitions.map(|one| one.waiting().register(&waker)).collect();
+    let _places: Vec<_> = partitions
+        .map(|one| one.waiting().register(&waker))
+        .collect();
     let mut late = false;
     loop {
         // Registered first: what came in between is seen by this look.
@@ -141,6 +146,7 @@ async fn wait_for_more(
             biased;
             () = waker.notified() => {}
             () = clock::sleep_until(deadline) => late = true,
+            () = ctx.parts.stopping.stopped() => late = true,
         }
     }
 }
@@ -191,9 +197,15 @@ fn name_new_leaders(ctx: &Context, wanted: &[Wanted], response: &mut FetchRespon
     if !names_new_leader(ctx.version) {
         return;
     }
-    let moved = [ErrorCode::NotLeaderOrFollower.code(), ErrorCode::FencedLeaderEpoch.code()];
+    let moved = [
+        ErrorCode::NotLeaderOrFollower.code(),
+        ErrorCode::FencedLeaderEpoch.code(),
+    ];
     let mut nodes = Vec::new();
-    let data = response.responses.iter_mut().flat_map(|topic| &mut topic.partitions);
+    let data = response
+        .responses
+        .iter_mut()
+        .flat_map(|topic| &mut topic.partitions);
     for (wanted, data) in wanted.iter().zip(data) {
         let registered = ctx.image().partition_by_id(wanted.topic_id, wanted.index);
         if moved.contains(&data.error_code)
@@ -208,7 +220,10 @@ fn name_new_leaders(ctx: &Context, wanted: &[Wanted], response: &mut FetchRespon
     if nodes.is_empty() {
         return;
     }
-    let known = ctx.alive_addresses().into_iter().filter(|node| nodes.contains(&node.id));
+    let known = ctx
+        .alive_addresses()
+        .into_iter()
+        .filter(|node| nodes.contains(&node.id));
     response.node_endpoints = known
         .map(|node| {
             NodeEndpoint::default()
@@ -221,7 +236,10 @@ fn name_new_leaders(ctx: &Context, wanted: &[Wanted], response: &mut FetchRespon
 }
 
 /// The topic id of a request's topic: its own, or the one that its name has now.
-fn id_of(ctx: &Context, topic: &kafka_protocol::messages::fetch_request::FetchTopic) -> Option<TopicId> {
+fn id_of(
+    ctx: &Context,
+    topic: &kafka_protocol::messages::fetch_request::FetchTopic,
+) -> Option<TopicId> {
     if carries_topic_ids(ctx.version) {
         return Some(TopicId(topic.topic_id.into()));
     }

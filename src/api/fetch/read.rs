@@ -66,7 +66,10 @@ pub(super) async fn all(wanted: &[Wanted], reader: Reader, limits: Limits) -> Ve
         let outcome = match &one.partition {
             Ok(partition) => match self::one(one, partition, reader, left, min_one).await {
                 Ok(outcome) => outcome,
-                Err(code) => Outcome { must_answer: true, ..Outcome::error(one, code) },
+                Err(code) => Outcome {
+                    must_answer: true,
+                    ..Outcome::error(one, code)
+                },
             },
             Err(code) => absent(one, reader, *code),
         };
@@ -108,8 +111,12 @@ async fn one(
         return Ok(outcome);
     }
     let isolation = reader.isolation();
-    let want =
-        Want { offset: ask.fetch_offset, upper: offsets.end(isolation), max_bytes, min_one };
+    let want = Want {
+        offset: ask.fetch_offset,
+        upper: offsets.end(isolation),
+        max_bytes,
+        min_one,
+    };
     match partition.locate(want).await? {
         Located::OutOfRange => Err(ErrorCode::OffsetOutOfRange),
         Located::Empty => {
@@ -124,8 +131,11 @@ async fn one(
                     Some(aborted(partition, ask.fetch_offset, &slice).await?);
             }
             outcome.must_answer = partition.reader().is_closed(slice.segment_base_offset);
-            outcome.slice =
-                Some(FileSlice { file: slice.file, position: slice.position, len: slice.len });
+            outcome.slice = Some(FileSlice {
+                file: slice.file,
+                position: slice.position,
+                len: slice.len,
+            });
             Ok(outcome)
         }
     }
@@ -149,22 +159,23 @@ fn admit(partition: &Partition, reader: Reader, epoch: i32) -> Result<(), ErrorC
 }
 
 /// Whether the reader followed an epoch that ended earlier than it believes (KIP-595).
-fn diverging(
-    wanted: &Wanted,
-    partition: &Partition,
-) -> Result<Option<EpochEndOffset>, ErrorCode> {
+fn diverging(wanted: &Wanted, partition: &Partition) -> Result<Option<EpochEndOffset>, ErrorCode> {
     let epoch = wanted.ask.last_fetched_epoch;
     if epoch < 0 {
         return Ok(None);
     }
-    let EpochEnd { epoch: found, end_offset } =
-        partition.reader().epoch_end(LeaderEpoch(epoch));
+    let EpochEnd {
+        epoch: found,
+        end_offset,
+    } = partition.reader().epoch_end(LeaderEpoch(epoch));
     if end_offset < 0 || found.0 < 0 {
         return Err(ErrorCode::OffsetOutOfRange);
     }
     if found.0 < epoch || end_offset < wanted.ask.fetch_offset {
         return Ok(Some(
-            EpochEndOffset::default().with_epoch(found.0).with_end_offset(end_offset),
+            EpochEndOffset::default()
+                .with_epoch(found.0)
+                .with_end_offset(end_offset),
         ));
     }
     Ok(None)
