@@ -141,6 +141,7 @@ impl Node {
             options,
             metadata: metadata.clone(),
             controller,
+            quorum: Arc::downgrade(&quorum),
             committed: quorum.committed(),
             stopping: front.clone(),
             replicas: replicas.clone(),
