@@ -13,6 +13,7 @@ use super::publish::Publisher;
 use super::{controller, settings};
 use crate::api::Table;
 use crate::api::context::Parts;
+use crate::api::fetch::session::Sessions;
 use crate::base::{DirectoryId, NodeId, Uuid};
 use crate::config::options::Options;
 use crate::config::{BrokerConfig, Endpoint as Address, SecurityProtocol};
@@ -145,6 +146,7 @@ impl Node {
             stopping: front.clone(),
             replicas: replicas.clone(),
             producer_ids: Default::default(),
+            fetch_sessions: Sessions::new(config.max_incremental_fetch_session_cache_slots),
         });
         let table = Arc::new(Table::new(parts));
         for (listener, _) in listeners {
