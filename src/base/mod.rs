@@ -6,7 +6,6 @@ pub(crate) mod ids;
 pub(crate) mod timers;
 pub(crate) mod varint;
 
-#[expect(unused_imports, reason = "the layers arrive bottom up")]
 pub(crate) use ids::{
     DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, ProducerId, TopicId, TopicPartition, Uuid,
 };

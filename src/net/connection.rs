@@ -5,8 +5,11 @@
 //! replies. An idle connection holds none of the buffers.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::ready;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -190,10 +193,8 @@ impl<S: Service> Connection<S> {
                     *front = Slot::Ready(answer);
                 }
             }
-            ready = self.stream.readable(), if may_read => {
-                ready?;
-                let space = self.frames.space(FIRST_READ);
-                if self.stream.read_buf(space).await? == 0 {
+            read = fill(&mut self.stream, &mut self.frames), if may_read => {
+                if read? == 0 {
                     return Err(End::Gone(None));
                 }
             }
@@ -209,4 +210,18 @@ async fn first_answer(replies: &mut VecDeque<Slot>) -> Result<Chunks, Close> {
         Some(Slot::Later { answer, .. }) => answer.await,
         Some(Slot::Ready(_)) | None => std::future::pending().await,
     }
+}
+
+/// Reads what the socket has; how many bytes, 0 at its end. While it has nothing there is no
+/// buffer: readiness comes first, and it may be a false alarm.
+async fn fill(stream: &mut TcpStream, frames: &mut Frames) -> io::Result<usize> {
+    poll_fn(|cx| {
+        ready!(stream.poll_read_ready(cx))?;
+        let read = pin!(stream.read_buf(frames.space(FIRST_READ))).poll(cx);
+        if read.is_pending() {
+            frames.release();
+        }
+        read
+    })
+    .await
 }
