@@ -9,7 +9,7 @@ mod access;
 pub(crate) mod configs;
 pub(crate) mod context;
 pub(crate) mod controller;
-mod fetch;
+pub(crate) mod fetch;
 mod list_offsets;
 mod metadata;
 mod produce;
