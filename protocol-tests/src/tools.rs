@@ -8,7 +8,7 @@ use crate::Broker;
 use crate::process::{Output, Running, run};
 
 /// How long any single tool may take.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where `scripts/install-test-tools` has put the tools.
 pub fn folder() -> PathBuf {
@@ -103,12 +103,16 @@ pub fn node(script: &str, broker: &Broker, arguments: &[&str]) -> String {
 /// server.
 #[track_caller]
 pub fn java_source(file: &str, broker: &Broker, arguments: &[&str]) -> String {
+    let mut command = java_source_command(file, broker, arguments);
+    run(file, &mut command, b"", LIMIT).expect_success().text()
+}
+
+pub(crate) fn java_source_command(file: &str, broker: &Broker, arguments: &[&str]) -> Command {
     let path = source("java").join(file);
     let path = path.to_str().expect("a plain path");
     let bootstrap = broker.bootstrap();
     let arguments = [&[bootstrap.as_str()], arguments].concat();
-    let mut command = java("log4j2-tools.properties", TOOL_OPTIONS, path, &arguments);
-    run(file, &mut command, b"", LIMIT).expect_success().text()
+    java("log4j2-tools.properties", TOOL_OPTIONS, path, &arguments)
 }
 
 /// A Java program from Apache Kafka's jars.
@@ -131,8 +135,9 @@ pub fn java(logging: &str, options: &[&str], class: &str, arguments: &[&str]) ->
 /// Starting fast matters more to a tool than running fast.
 const TOOL_OPTIONS: &[&str] = &["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
-fn tool_command(name: &str, arguments: &[&str]) -> Command {
-    let class = match name {
+/// The class of a stock tool.
+pub(crate) fn class(name: &str) -> &'static str {
+    match name {
         "kafka-broker-api-versions" => "org.apache.kafka.tools.BrokerApiVersionsCommand",
         "kafka-cluster" => "org.apache.kafka.tools.ClusterTool",
         "kafka-configs" => "kafka.admin.ConfigCommand",
@@ -150,8 +155,17 @@ fn tool_command(name: &str, arguments: &[&str]) -> Command {
         "kafka-storage" => "kafka.tools.StorageTool",
         "kafka-topics" => "org.apache.kafka.tools.TopicCommand",
         _ => panic!("the class of {name} is not known here"),
-    };
+    }
+}
+
+fn tool_command(name: &str, arguments: &[&str]) -> Command {
+    let class = class(name);
     java("log4j2-tools.properties", TOOL_OPTIONS, class, arguments)
+}
+
+/// A stock tool that runs beside the test.
+pub fn stock_beside(name: &str, arguments: &[&str]) -> Running {
+    Running::start(name, &mut tool_command(name, arguments))
 }
 
 /// A stock tool with its arguments as they are, whatever its exit.
