@@ -14,6 +14,7 @@ import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -27,6 +28,8 @@ public class StockTools {
     static class Exited extends RuntimeException { }
 
     static final PrintStream OUT = System.out;
+    /** What a tool would do as its machine ends: the console producer sends what it still has. */
+    static final List<Runnable> hooks = new ArrayList<>();
     /** What the tool exited with, first: some catch what ends them here and exit again. */
     static Integer status;
     static Admin admin;
@@ -37,7 +40,7 @@ public class StockTools {
         admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
         Exit.setExitProcedure((code, message) -> exit(code));
         Exit.setHaltProcedure((code, message) -> exit(code));
-        Exit.setShutdownHookAdder((name, hook) -> { });
+        Exit.setShutdownHookAdder((name, hook) -> hooks.add(hook));
         BufferedReader steps = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = steps.readLine(); line != null; line = steps.readLine()) {
             String[] step = line.replace('\u001e', '\n').split("\u001f", -1);
@@ -79,6 +82,8 @@ public class StockTools {
                 status = 1;
             }
         }
+        hooks.forEach(Runnable::run);
+        hooks.clear();
         System.out.flush();
         return (status == null ? 0 : status) + "\u001f" + out.toString(StandardCharsets.UTF_8)
             + "\u001f" + err.toString(StandardCharsets.UTF_8);
