@@ -93,6 +93,15 @@ impl Broker {
         broker
     }
 
+    /// Starts one of this kind, whatever was chosen: for a test that compares.
+    #[track_caller]
+    pub fn start_kind(kind: Kind, settings: &[(&str, &str)]) -> Self {
+        let mut broker = Self::prepare(settings);
+        broker.kind = kind;
+        broker.restart();
+        broker
+    }
+
     /// A folder and a port, and nothing running yet.
     pub fn prepare(settings: &[(&str, &str)]) -> Self {
         let mut folder = tempfile::Builder::new()

@@ -13,6 +13,7 @@ pub mod broker;
 pub mod chance;
 pub mod probes;
 pub mod process;
+pub mod stock;
 pub mod text;
 pub mod tools;
 pub mod wire;

@@ -1,4 +1,4 @@
-//! The stock clients: kcat, librdkafka's Python client, Apache Kafka's own tools.
+//! The stock clients: kcat, those of Python, Go, JavaScript and Java, Apache Kafka's own tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::Broker;
 use crate::process::{Output, Running, run};
 
 /// How long any single tool may take.
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Where `scripts/install-test-tools` has put the tools.
 pub fn folder() -> PathBuf {
@@ -18,7 +18,9 @@ pub fn folder() -> PathBuf {
             .join(".cache/barnabas/test-tools"),
     };
     assert!(
-        folder.join("kafka.done").exists() && folder.join("python.done").exists(),
+        ["kafka.done", "python.done", "node.done", "go.done"]
+            .iter()
+            .all(|part| folder.join(part).exists()),
         "the stock tools are not in {}: run scripts/install-test-tools",
         folder.display()
     );
@@ -43,11 +45,7 @@ fn python_command(script: &str, broker: &Broker, arguments: &[&str]) -> Command 
     let mut command = Command::new(folder().join("python/bin/python"));
     command
         .arg("-u")
-        .arg(
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("python")
-                .join(script),
-        )
+        .arg(source("python").join(script))
         .arg(broker.bootstrap())
         .args(arguments)
         .env("PYTHONDONTWRITEBYTECODE", "1");
@@ -72,6 +70,51 @@ pub fn python_beside(script: &str, broker: &Broker, arguments: &[&str]) -> Runni
     Running::start(script, &mut python_command(script, broker, arguments))
 }
 
+/// A folder of the programs that the tests run.
+fn source(language: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(language)
+}
+
+/// The program of `protocol-tests/go`, which the installation has built.
+#[track_caller]
+pub fn go(broker: &Broker, arguments: &[&str]) -> String {
+    let mut command = Command::new(folder().join("go/client"));
+    command.arg(broker.bootstrap()).args(arguments);
+    run("the Go client", &mut command, b"", LIMIT)
+        .expect_success()
+        .text()
+}
+
+/// A script of `protocol-tests/node`; its first argument is the bootstrap server.
+#[track_caller]
+pub fn node(script: &str, broker: &Broker, arguments: &[&str]) -> String {
+    let mut command = Command::new("node");
+    command
+        .arg(source("node").join(script))
+        .arg(broker.bootstrap())
+        .args(arguments)
+        .env("NODE_PATH", folder().join("node/node_modules"));
+    run(script, &mut command, b"", LIMIT)
+        .expect_success()
+        .text()
+}
+
+/// A program of `protocol-tests/java`, compiled as it is run; its first argument is the bootstrap
+/// server.
+#[track_caller]
+pub fn java_source(file: &str, broker: &Broker, arguments: &[&str]) -> String {
+    let mut command = java_source_command(file, broker, arguments);
+    run(file, &mut command, b"", LIMIT).expect_success().text()
+}
+
+pub(crate) fn java_source_command(file: &str, broker: &Broker, arguments: &[&str]) -> Command {
+    let path = source("java").join(file);
+    let path = path.to_str().expect("a plain path");
+    let bootstrap = broker.bootstrap();
+    let arguments = [&[bootstrap.as_str()], arguments].concat();
+    java("log4j2-tools.properties", TOOL_OPTIONS, path, &arguments)
+}
+
 /// A Java program from Apache Kafka's jars.
 pub fn java(logging: &str, options: &[&str], class: &str, arguments: &[&str]) -> Command {
     let folder = folder();
@@ -92,19 +135,37 @@ pub fn java(logging: &str, options: &[&str], class: &str, arguments: &[&str]) ->
 /// Starting fast matters more to a tool than running fast.
 const TOOL_OPTIONS: &[&str] = &["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
-fn tool_command(name: &str, arguments: &[&str]) -> Command {
-    let class = match name {
+/// The class of a stock tool.
+pub(crate) fn class(name: &str) -> &'static str {
+    match name {
+        "kafka-broker-api-versions" => "org.apache.kafka.tools.BrokerApiVersionsCommand",
+        "kafka-cluster" => "org.apache.kafka.tools.ClusterTool",
         "kafka-configs" => "kafka.admin.ConfigCommand",
         "kafka-console-consumer" => "org.apache.kafka.tools.consumer.ConsoleConsumer",
         "kafka-console-producer" => "org.apache.kafka.tools.ConsoleProducer",
+        "kafka-delete-records" => "org.apache.kafka.tools.DeleteRecordsCommand",
         "kafka-dump-log" => "kafka.tools.DumpLogSegments",
+        "kafka-features" => "org.apache.kafka.tools.FeatureCommand",
         "kafka-get-offsets" => "org.apache.kafka.tools.GetOffsetShell",
+        "kafka-log-dirs" => "org.apache.kafka.tools.LogDirsCommand",
+        "kafka-metadata-quorum" => "org.apache.kafka.tools.MetadataQuorumCommand",
+        "kafka-metadata-shell" => "org.apache.kafka.shell.MetadataShell",
         "kafka-producer-perf-test" => "org.apache.kafka.tools.ProducerPerformance",
+        "kafka-replica-verification" => "org.apache.kafka.tools.ReplicaVerificationTool",
         "kafka-storage" => "kafka.tools.StorageTool",
         "kafka-topics" => "org.apache.kafka.tools.TopicCommand",
         _ => panic!("the class of {name} is not known here"),
-    };
+    }
+}
+
+fn tool_command(name: &str, arguments: &[&str]) -> Command {
+    let class = class(name);
     java("log4j2-tools.properties", TOOL_OPTIONS, class, arguments)
+}
+
+/// A stock tool that runs beside the test.
+pub fn stock_beside(name: &str, arguments: &[&str]) -> Running {
+    Running::start(name, &mut tool_command(name, arguments))
 }
 
 /// A stock tool with its arguments as they are, whatever its exit.

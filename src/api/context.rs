@@ -18,6 +18,7 @@ use crate::replica::manager::Manager;
 use crate::security::session::Session;
 
 use super::controller::ActiveController;
+use super::fetch::session::Sessions;
 use super::producers::ProducerIds;
 use crate::os::tasks::Tasks;
 
@@ -41,6 +42,7 @@ pub(crate) struct Parts {
     pub(crate) stopping: Tasks,
     pub(crate) replicas: Arc<Manager>,
     pub(crate) producer_ids: ProducerIds,
+    pub(crate) fetch_sessions: Sessions,
 }
 
 /// Where a broker is, as the asking client is told.

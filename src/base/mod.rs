@@ -1,8 +1,9 @@
-//! What every layer shares: identifiers, deadlines as data, variable-length integers.
+//! What every layer shares: identifiers, deadlines and rates as data, variable-length integers.
 //!
 //! Nothing here does I/O, reads a clock or draws a random number.
 
 pub(crate) mod ids;
+pub(crate) mod rate;
 pub(crate) mod timers;
 pub(crate) mod varint;
 

@@ -1,0 +1,355 @@
+//! Stock tools side by side: the same steps against our broker and against Apache Kafka, and what the
+//! tools print and how they exit must be the same.
+//!
+//! Ports, ids and times are hidden before the comparison; everything else counts. Traps covered here:
+//! B164, B165, B166, B182 (names), B042 (nulls), B088 (special timestamps through the tool), B025.
+
+use std::fs;
+use std::time::Duration;
+
+use protocol_tests::stock::{Step, differences, hide_after, step, step_with};
+use protocol_tests::tools::{stock_beside, stock_tool};
+use protocol_tests::{Broker, Kind};
+
+fn both() -> (Broker, Broker) {
+    // With Kafka chosen it is compared with itself, which proves what is hidden.
+    let ours = Broker::start_kind(Kind::chosen(), &[]);
+    let theirs = Broker::start_kind(Kind::ApacheKafka, &[]);
+    (ours, theirs)
+}
+
+fn normal(broker: &Broker, text: &str) -> String {
+    let mut text = text.replace(&broker.port().to_string(), "PORT");
+    for label in [
+        "TopicId: ",
+        "CreateTime:",
+        "LogAppendTime:",
+        "topic id ",
+        "directories=[",
+    ] {
+        text = hide_after(&text, label);
+    }
+    text
+}
+
+#[track_caller]
+fn assert_no_difference(ours: &Broker, theirs: &Broker, steps: &[Step]) {
+    let found = differences(ours, theirs, steps, normal);
+    assert!(
+        found.is_empty(),
+        "{} of {} steps differ\n{}",
+        found.len(),
+        steps.len(),
+        found.join("\n")
+    );
+}
+
+fn topics(arguments: &str) -> Step {
+    step(&format!(
+        "kafka-topics --bootstrap-server {{bootstrap}} {arguments}"
+    ))
+}
+
+#[test]
+fn topics_console_and_get_offsets() {
+    let (ours, theirs) = both();
+    let steps = [
+        topic_steps(),
+        produce_steps(),
+        consume_steps(),
+        offset_steps(),
+        end_steps(),
+    ]
+    .concat();
+    assert_no_difference(&ours, &theirs, &steps);
+    replica_verification(&ours, &theirs);
+}
+
+fn topic_steps() -> Vec<Step> {
+    let long = "x".repeat(249);
+    let too_long = "x".repeat(250);
+    let mut steps: Vec<Step> = [
+        "--list",
+        "--describe",
+        "--create --topic a --partitions 3 --replication-factor 1",
+        "--create --topic b",
+        "--create --topic a --partitions 3",
+        "--create --topic a --if-not-exists",
+        "--create --topic dots.and_under --partitions 2 --config retention.ms=12345 --config cleanup.policy=compact,delete",
+        // B164
+        "--create --topic dots_and.under",
+        "--create --topic low --config min.insync.replicas=2",
+        "--create --topic assigned --replica-assignment 1,1",
+        // B166
+        "--create --topic w --config foo=bar",
+        "--create --topic w --config retention.ms=abc",
+        "--create --topic w --config cleanup.policy=foo",
+        "--create --topic w --config compression.type=foo",
+        "--create --topic w --config message.timestamp.type=x",
+        // B081
+        "--create --topic w --config segment.bytes=10",
+        "--create --topic w --config segment.ms=0",
+        "--create --topic w --config max.message.bytes=-1",
+        "--create --topic w --config min.cleanable.dirty.ratio=1.5",
+        "--create --topic w --config retention.ms=",
+        "--create --topic w --config min.insync.replicas=0",
+        "--create --topic w --config remote.storage.enable=true",
+        "--create --topic w --config leader.replication.throttled.replicas=abc",
+        "--create --topic w --config unclean.leader.election.enable=maybe",
+        "--create --topic w --config message.format.version=2.0",
+        "--create --topic w --replica-assignment 1:1",
+        "--create --topic w --replica-assignment 7",
+        "--create --topic w --replica-assignment 1,7",
+        "--create --topic w --replica-assignment 1:7,1",
+        "--create --topic w --replica-assignment -1",
+        "--create --topic w --replication-factor 3",
+        "--create --topic w --replication-factor 0",
+        "--create --topic w --partitions 0",
+        "--create --topic w --partitions -5",
+        "--create --topic w --partitions 10001",
+        // B182
+        "--create --topic a/b",
+        "--create --topic .",
+        "--create --topic ..",
+        "--create --topic 'a b'",
+        "--create --topic ''",
+        "--create --topic __consumer_offsets_not",
+        "--create --topic __cluster_metadata",
+        "@partitions a 3",
+        "@partitions assigned 2",
+        "@partitions low 1",
+        "@partitions dots.and_under 2",
+        "--describe",
+        "--describe --topic a",
+        "--describe --topic a|low",
+        "--describe --topic missing",
+        "--describe --topic missing --if-exists",
+        "--describe --exclude-internal",
+        "--describe --under-replicated-partitions",
+        "--describe --unavailable-partitions",
+        "--describe --at-min-isr-partitions",
+        "--describe --under-min-isr-partitions",
+        "--describe --topics-with-overrides",
+        "--describe --partition-size-limit-per-response 1",
+        "--describe --topic a --partition-size-limit-per-response 2",
+        "--describe --topic-id {id:a}",
+        "--describe --topic-id AAAAAAAAAAAAAAAAAAAAAA",
+        "--describe --topic-id 12345678901234567890zz",
+        "--describe --topic-id bogus",
+        "--list",
+        "--list --exclude-internal",
+        "--list --topic a.*",
+        "--alter --topic a --partitions 5",
+        "@partitions a 5",
+        "--alter --topic a --partitions 5",
+        "--alter --topic a --partitions 2",
+        "--alter --topic a --partitions 0",
+        "--alter --topic missing --partitions 2",
+        "--alter --topic missing --partitions 2 --if-exists",
+        "--alter --topic b --partitions 3 --replica-assignment 1,1,1",
+        "@partitions b 3",
+        "--alter --topic b --partitions 4 --replica-assignment 1,1,1,9",
+        "--alter --topic b --partitions 5 --replica-assignment 1,1,1,1",
+        "--describe --topic b",
+        "--alter --topic low|assigned --partitions 4",
+        "@partitions low 4",
+        "@partitions assigned 4",
+        "--describe --topic low",
+        "--delete --topic missing",
+        "--delete --topic missing --if-exists",
+        "--delete --topic assigned",
+        "@gone assigned",
+        "--describe --topic assigned",
+        "--create --topic assigned",
+        "@partitions assigned 1",
+    ]
+    .iter()
+    .map(|line| if line.starts_with('@') { step(line) } else { topics(line) })
+    .collect();
+    steps.push(topics(&format!("--create --topic {long}")));
+    steps.push(topics(&format!("--create --topic {too_long}")));
+    steps.push(step(&format!("@partitions {long} 1")));
+    steps.push(topics(&format!("--delete --topic {long}")));
+    steps.push(step(&format!("@gone {long}")));
+    steps
+}
+
+fn produce(arguments: &str, input: &str) -> Step {
+    let line = format!("kafka-console-producer --bootstrap-server {{bootstrap}} {arguments}");
+    step_with(&line, input)
+}
+
+fn produce_steps() -> Vec<Step> {
+    let mut steps = vec![
+        topics("--create --topic c --partitions 1"),
+        topics("--create --topic appended --config message.timestamp.type=LogAppendTime"),
+        step("@partitions c 1"),
+        step("@partitions appended 1"),
+        produce("--topic c", "plain\n\nthird ünï\n"),
+        produce(
+            "--topic c --property parse.key=true --property key.separator=|",
+            "k|v\nk2|\n|v3\n",
+        ),
+        produce(
+            "--topic c --property parse.key=true --property parse.headers=true",
+            "h:1,i:2\tk\tv\n",
+        ),
+        produce(
+            "--topic c --property parse.key=true --property null.marker=NULL",
+            "NULL\tv\nk\tNULL\n",
+        ),
+        produce("--topic c --sync --request-required-acks 1", "sync\n"),
+        produce(
+            "--topic c --request-required-acks 0 --producer-property enable.idempotence=false",
+            "none\n",
+        ),
+        produce("--topic appended", "now\n"),
+        // It is made as it is written to.
+        produce("--topic made", "made\n"),
+        produce("--topic 'a b' --max-block-ms 3000", "never\n"),
+    ];
+    for codec in ["gzip", "snappy", "lz4", "zstd", "none"] {
+        steps.push(produce(
+            &format!("--topic c --compression-codec {codec}"),
+            codec,
+        ));
+    }
+    steps
+}
+
+fn consume_steps() -> Vec<Step> {
+    [
+        "--topic c --partition 0 --from-beginning --max-messages 15",
+        "--topic c --partition 0 --offset earliest --max-messages 2",
+        "--topic c --partition 0 --offset 4 --max-messages 3 --property print.key=true",
+        "--topic c --partition 0 --offset latest --timeout-ms 300",
+        "--topic c --partition 0 --offset 1000 --timeout-ms 1500",
+        "--topic c --partition 0 --from-beginning --timeout-ms 1000 --property print.key=true --property print.offset=true --property print.partition=true --property print.headers=true --property print.timestamp=true",
+        "--topic c --partition 0 --from-beginning --max-messages 9 --property print.key=true --property print.value=false --property key.separator=@ --property line.separator=! --property null.literal=NIL",
+        "--topic c --partition 0 --offset 6 --max-messages 1 --property print.headers=true --property headers.separator=;",
+        "--topic c --partition 0 --from-beginning --max-messages 15 --isolation-level read_committed",
+        "--topic c --partition 0 --from-beginning --max-messages 2 --formatter org.apache.kafka.tools.consumer.LoggingMessageFormatter",
+        "--topic c --partition 0 --from-beginning --max-messages 2 --formatter org.apache.kafka.tools.consumer.NoOpMessageFormatter",
+        "--topic c --partition 0 --offset 3 --max-messages 1 --property print.key=true --property key.deserializer=org.apache.kafka.common.serialization.StringDeserializer",
+        "--topic c --partition 9 --from-beginning --timeout-ms 1000",
+        "--topic appended --partition 0 --from-beginning --max-messages 1 --property print.timestamp=true",
+        "--topic made --partition 0 --from-beginning --max-messages 1",
+    ]
+    .iter()
+    .map(|line| step(&format!("kafka-console-consumer --bootstrap-server {{bootstrap}} {line}")))
+    .collect()
+}
+
+fn offset_steps() -> Vec<Step> {
+    [
+        "",
+        "--topic c",
+        "--topic c --time earliest",
+        "--topic c --time latest",
+        "--topic c --time -1",
+        "--topic c --time -2",
+        "--topic c --time max-timestamp",
+        "--topic c --time -4",
+        "--topic c --time earliest-local",
+        "--topic c --time latest-tiered",
+        "--topic c --time 0",
+        "--topic c --time 99999999999999",
+        "--topic c --time -6",
+        "--topic c --time bogus",
+        "--topic b --time max-timestamp",
+        "--topic b --partitions 0,2",
+        "--topic b --partitions 9",
+        "--topic-partitions a:0,b:1-,dots.*:0-2",
+        "--topic-partitions c",
+        "--topic missing",
+        "--exclude-internal-topics",
+    ]
+    .iter()
+    .map(|line| {
+        step(&format!(
+            "kafka-get-offsets --bootstrap-server {{bootstrap}} {line}"
+        ))
+    })
+    .collect()
+}
+
+fn end_steps() -> Vec<Step> {
+    vec![
+        topics("--delete --topic (low|dots.*)"),
+        step("@gone low"),
+        step("@gone dots.and_under"),
+        topics("--list"),
+    ]
+}
+
+/// kafka-replica-verification reads every replica as a debugging consumer and has nothing to say.
+fn replica_verification(ours: &Broker, theirs: &Broker) {
+    let first_report = |broker: &Broker| {
+        let arguments = [
+            "--broker-list",
+            &broker.bootstrap(),
+            "--report-interval-ms",
+            "1000",
+        ];
+        let tool = stock_beside("kafka-replica-verification", &arguments);
+        let line = tool.wait_for_line(0, |line| line.contains("max lag"), Duration::from_secs(30));
+        let after = line
+            .split_once(": ")
+            .map_or(line.as_str(), |(_, after)| after);
+        // Which of the partitions is named is by chance; all of them have no lag.
+        let (lag, _) = after.split_once(" for partition").unwrap_or((after, ""));
+        let (_, among) = after.rsplit_once(" among ").unwrap_or(("", after));
+        format!("{lag} among {among}")
+    };
+    assert_eq!(first_report(ours), first_report(theirs));
+}
+
+#[test]
+fn the_metadata_shell_shows_the_same_tree() {
+    let (mut ours, mut theirs) = both();
+    let create = [
+        topics("--create --topic shown --partitions 2 --config retention.ms=1234"),
+        step("@partitions shown 2"),
+    ];
+    assert_no_difference(&ours, &theirs, &create);
+    let shown: Vec<String> = [&mut ours, &mut theirs].into_iter().map(shell).collect();
+    assert_eq!(shown[0], shown[1], "ours, then Apache Kafka's");
+}
+
+/// What the shell shows of the broker's metadata log, of a copy of it.
+fn shell(broker: &mut Broker) -> String {
+    let copy = broker.folder().join("copy/__cluster_metadata-0");
+    fs::create_dir_all(&copy).unwrap();
+    let name = "00000000000000000000.log";
+    fs::copy(
+        broker.data().join("__cluster_metadata-0").join(name),
+        copy.join(name),
+    )
+    .unwrap();
+    let file = copy.join(name).to_str().unwrap().to_owned();
+    [
+        "ls /image",
+        "ls /image/topics/byName",
+        "ls /image/topics/byName/shown",
+        "ls /image/configs",
+        "cat /image/configs/TOPIC:shown/retention.ms",
+        "cat /image/topics/byName/shown/0",
+        "ls /image/cluster",
+        "ls /image/cluster/brokers",
+        "ls /image/features",
+        "cat /image/features/metadataVersion",
+        "tree /image/features",
+    ]
+    .iter()
+    .map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let arguments = [&["--snapshot", &file], &words[..]].concat();
+        let output = stock_tool("kafka-metadata-shell", &arguments, b"");
+        format!(
+            "{line}\nexit {}\n{}\n",
+            output.status,
+            normal(broker, &output.text())
+        )
+    })
+    .collect()
+}
