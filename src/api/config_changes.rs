@@ -365,7 +365,7 @@ fn together(
         outcome.unwrap_or_else(|| {
             let answer = ResourceType::from_code(*kind)
                 .and_then(|kind| answers.remove(&Resource::new(kind, *name)));
-            answer.unwrap_or(Err(ErrorCode::UnknownServerError.into()))
+            answer.unwrap_or_else(|| Err(ErrorCode::UnknownServerError.into()))
         })
     });
     outcomes.collect()
