@@ -21,7 +21,7 @@ use super::configs::refusal;
 use super::context::Context;
 use super::loggers;
 use super::serve::{Refuse, Reply};
-use super::topics::words;
+use super::topics::own_words;
 use crate::config::alter::{self, Alteration, BrokerTarget, Operation};
 use crate::config::{ErrorKind, Values};
 use crate::controller::ask::{
@@ -412,6 +412,6 @@ fn replaced(
 fn told(outcome: &Outcome) -> (i16, Option<StrBytes>) {
     match outcome {
         Ok(()) => (0, None),
-        Err(refusal) => (refusal.code.code(), words(refusal)),
+        Err(refusal) => (refusal.code.code(), own_words(refusal)),
     }
 }

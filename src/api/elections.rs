@@ -77,7 +77,7 @@ pub(super) async fn elect(
 fn elected(index: i32, result: &Result<(), Refusal>) -> PartitionResult {
     let answer = PartitionResult::default().with_partition_id(index);
     match result {
-        Ok(()) => answer,
+        Ok(()) => answer.with_error_message(None),
         Err(refusal) => answer
             .with_error_code(refusal.code.code())
             .with_error_message(words(refusal)),

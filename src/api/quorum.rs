@@ -157,11 +157,13 @@ pub(super) async fn update_features(
         validate_only: ctx.version >= 1 && request.validate_only,
     };
     ctx.ask(asked).await?;
-    let mut response = UpdateFeaturesResponse::default();
+    let mut response = UpdateFeaturesResponse::default().with_error_message(None);
     if ctx.version <= 1 {
         let updates = request.feature_updates.iter();
         let done = |one: &FeatureUpdateKey| {
-            UpdatableFeatureResult::default().with_feature(one.feature.clone())
+            UpdatableFeatureResult::default()
+                .with_feature(one.feature.clone())
+                .with_error_message(Some(StrBytes::from_static_str(ErrorCode::None.name())))
         };
         response.results = updates.map(done).collect();
     }

@@ -20,7 +20,7 @@ use kafka_protocol::protocol::StrBytes;
 use super::context::Context;
 use super::metadata::topic_name;
 use super::serve::{Refuse, Reply};
-use super::topics::words;
+use super::topics::{own_words, words};
 use crate::base::NodeId;
 use crate::controller::ask::{AlterReassignments, Reassignment};
 use crate::metadata::image::topics::{Partition, Topic};
@@ -58,6 +58,7 @@ pub(super) async fn list(
             .collect(),
     };
     Ok(ListPartitionReassignmentsResponse::default()
+        .with_error_message(None)
         .with_topics(topics)
         .into())
 }
@@ -105,6 +106,10 @@ pub(super) async fn alter(
     ctx: Context,
     request: Arc<AlterPartitionReassignmentsRequest>,
 ) -> Result<Reply<AlterPartitionReassignmentsResponse>, Refusal> {
+    if request.topics.is_empty() {
+        // Kafka answers this one before it looks at anything.
+        return Ok(AlterPartitionReassignmentsResponse::default().into());
+    }
     let allowed = ctx.version == 0 || request.allow_replication_factor_change;
     let topics = request.topics.iter().map(|topic| {
         let moves = topic.partitions.iter().map(wanted);
@@ -123,8 +128,9 @@ pub(super) async fn alter(
             .with_name(topic_name(&name))
             .with_partitions(partitions.collect())
     });
-    let mut response =
-        AlterPartitionReassignmentsResponse::default().with_responses(responses.collect());
+    let mut response = AlterPartitionReassignmentsResponse::default()
+        .with_error_message(None)
+        .with_responses(responses.collect());
     if ctx.version >= 1 {
         response.allow_replication_factor_change = allowed;
     }
@@ -142,10 +148,9 @@ fn wanted(partition: &ReassignablePartition) -> Reassignment {
 fn moved(index: i32, result: &Result<(), Refusal>) -> ReassignablePartitionResponse {
     let answer = ReassignablePartitionResponse::default().with_partition_index(index);
     match result {
-        Ok(()) => answer,
-        // Unlike elsewhere, Kafka sends no default sentence here.
+        Ok(()) => answer.with_error_message(None),
         Err(refusal) => answer
             .with_error_code(refusal.code.code())
-            .with_error_message(refusal.message.as_ref().and_then(|_| words(refusal))),
+            .with_error_message(own_words(refusal)),
     }
 }

@@ -51,6 +51,11 @@ pub(super) fn words(refusal: &Refusal) -> Option<StrBytes> {
     Some(StrBytes::from_string(refusal.words().to_owned()))
 }
 
+/// A refusal's own words, for messages where Kafka sends no default sentence (ApiError).
+pub(super) fn own_words(refusal: &Refusal) -> Option<StrBytes> {
+    refusal.message.as_ref().and_then(|_| words(refusal))
+}
+
 impl Refuse for CreateTopicsRequest {
     type Response = CreateTopicsResponse;
 
@@ -59,6 +64,7 @@ impl Refuse for CreateTopicsRequest {
             .topics
             .iter()
             .map(|topic| refused(topic.name.as_str(), refusal));
+        let topics = topics.map(|topic| topic.with_error_message(own_words(refusal)));
         CreateTopicsResponse::default().with_topics(topics.collect())
     }
 }
@@ -69,10 +75,7 @@ pub(super) async fn create(
     request: Arc<CreateTopicsRequest>,
 ) -> Result<Reply<CreateTopicsResponse>, Refusal> {
     if request.timeout_ms <= 0 {
-        return Err(Refusal::new(
-            ErrorCode::RequestTimedOut,
-            "The request timed out.",
-        ));
+        return Err(ErrorCode::RequestTimedOut.into());
     }
     let asked = CreateTopics {
         topics: request.topics.iter().map(new_topic).collect(),
@@ -109,7 +112,9 @@ fn new_topic(topic: &CreatableTopic) -> NewTopic {
 }
 
 fn made_topic(ctx: &Context, name: &str, made: &CreatedTopic) -> CreatableTopicResult {
-    let mut result = CreatableTopicResult::default().with_name(topic_name(name));
+    let mut result = CreatableTopicResult::default()
+        .with_name(topic_name(name))
+        .with_error_message(None);
     if carries_topic_id(ctx.version) {
         result.topic_id = made.topic_id.0.into();
     }
