@@ -31,7 +31,7 @@ use crate::os::net::{self, Sockets};
 use crate::os::random;
 use crate::os::tasks::{self, Tasks};
 use crate::protocol::error::Refusal;
-use crate::quorum::{Published, Quorum};
+use crate::quorum::{self, Published, Quorum};
 use crate::replica::manager::Manager;
 use crate::security::session::ListenerKind;
 
@@ -86,12 +86,13 @@ impl Node {
 
         let metadata_dir = metadata_dir(&config);
         let directory = directory_id(&dirs, &metadata_dir)?;
+        let formatted = quorum::formatted(Disk, &metadata_dir)?;
+        let formatted = formatted.unwrap_or_else(bootstrap::default_features);
         let settings = settings::quorum(&config, &cluster_id, directory, metadata_dir);
         let quorum = Arc::new(Quorum::start(settings, Disk, &back, None).await?);
         let follower = quorum.follow();
         let options = Arc::new(Options::new(config.clone()));
         let rules = Arc::new(settings::controller(&config, &cluster_id, &options));
-        let formatted = bootstrap::default_features();
         let controller = controller::run(&quorum, node, rules, formatted, &back);
 
         let mut presence = Presence {
