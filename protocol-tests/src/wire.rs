@@ -62,6 +62,13 @@ impl Connection {
         }
     }
 
+    /// How long to wait for an answer from here on.
+    pub fn patience(&self, limit: Duration) {
+        self.stream
+            .set_read_timeout(Some(limit))
+            .expect("a socket option");
+    }
+
     /// Our side's address: the peer that the broker's log names.
     pub fn local(&self) -> SocketAddr {
         self.stream
