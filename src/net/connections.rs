@@ -204,7 +204,7 @@ impl Connections {
                 one.ask_to_go();
                 // It may take its time over what it still has to answer.
                 one.active_ms.store(now_ms, Ordering::Relaxed);
-                next.get_or_insert(now_ms.saturating_add(idle_ms));
+                next.get_or_insert_with(|| now_ms.saturating_add(idle_ms));
             }
         }
         Some(self.since + Duration::from_millis(next?))

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::background::Background;
+use super::background::{Background, Doomed};
 use super::fault::Fault;
 use super::isr::Replicas;
 use super::wait::WaitList;
@@ -339,6 +340,54 @@ impl Partition {
             }
             Err(AppendError::Misplaced { .. } | AppendError::Corrupt(_)) => {
                 Err(ErrorCode::UnknownServerError.into())
+            }
+        }
+    }
+
+    /// Deletes the records before `offset`, -1 for all that are committed; says where the log
+    /// begins now. Segments that lie wholly before it are removed
+    /// after `delay`, so that who still reads them finds them.
+    pub(crate) async fn delete_records(
+        self: &Arc<Self>,
+        offset: i64,
+        delay: Duration,
+    ) -> Result<i64, ErrorCode> {
+        let this = self.clone();
+        let work = tasks::blocking(move || this.delete_records_locked(offset, delay));
+        work.await.unwrap_or(Err(ErrorCode::UnknownServerError))
+    }
+
+    fn delete_records_locked(&self, offset: i64, delay: Duration) -> Result<i64, ErrorCode> {
+        let mut log = self.log.lock();
+        self.check_leader(-1)?;
+        let high_watermark = self.high_watermark();
+        let offset = if offset == -1 { high_watermark } else { offset };
+        if !(0..=high_watermark).contains(&offset) {
+            return Err(ErrorCode::OffsetOutOfRange);
+        }
+        let doomed = log.advance_log_start(offset).and_then(|rose| {
+            if rose {
+                log.delete_below(offset).map(Some)
+            } else {
+                Ok(None)
+            }
+        });
+        let start = log.log_start_offset();
+        drop(log);
+        match doomed {
+            Ok(Some(doomed)) => {
+                self.background.appended();
+                if !doomed.is_empty() {
+                    self.background
+                        .remove(clock::now() + delay, Doomed::Files(doomed));
+                }
+                self.waiting.wake();
+                Ok(start)
+            }
+            Ok(None) => Ok(start),
+            Err(fault) => {
+                self.background.fail(&self.name, &fault.into());
+                Err(ErrorCode::KafkaStorageError)
             }
         }
     }
