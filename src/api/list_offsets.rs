@@ -103,10 +103,14 @@ pub(super) async fn list_offsets(
         let name = topic.name.as_str();
         let mut answers = Vec::with_capacity(topic.partitions.len());
         for ask in &topic.partitions {
-            let found = if times[&(name, ask.partition_index)] > 1 {
-                Err(ErrorCode::InvalidRequest)
-            } else {
-                find(&ctx, name, ask, isolation, request.replica_id.0).await
+            let found = match times.get_mut(&(name, ask.partition_index)) {
+                Some(1) => find(&ctx, name, ask, isolation, request.replica_id.0).await,
+                // What is asked twice is refused once.
+                Some(times @ 2..) => {
+                    *times = 0;
+                    Err(ErrorCode::InvalidRequest)
+                }
+                Some(0) | None => continue,
             };
             answers.push(answer(ctx.version, ask.partition_index, found));
         }

@@ -393,6 +393,7 @@ fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
         .with_error_code(code.code())
         .with_name(Some(topic_name(name)))
         .with_is_internal(names::is_internal(name))
+        .with_topic_authorized_operations(ALL_TOPIC_OPERATIONS)
 }
 
 fn described(

@@ -61,6 +61,9 @@ struct Row {
     overlaps: bool,
     is_flexible: fn(i16) -> bool,
     call: fn(Context, Call) -> BoxFuture<'static, Result<Reply, Close>>,
+    /// Refuses whatever request some bytes are; whether they are one.
+    #[cfg(test)]
+    refuses: fn(&[u8], i16) -> bool,
 }
 
 /// On which listeners an API is served.
@@ -110,6 +113,8 @@ macro_rules! apis {
             overlaps: overlaps!($($overlaps)?),
             is_flexible: |version| $request::header_version(version) >= 2,
             call: |context, call| Box::pin(serve::run::<$request, _, _, _>(context, call, $handler)),
+            #[cfg(test)]
+            refuses: tests::refuses::<$request>,
         }),*];
     };
 }
@@ -282,10 +287,57 @@ fn unsupported(correlation_id: i32) -> Result<Reply, Close> {
 
 #[cfg(test)]
 mod tests {
+    use kafka_protocol::protocol::Decodable;
+
+    use super::serve::{Refuse, Respond};
     use super::*;
+    use crate::protocol::error::{ErrorCode, Refusal};
 
     #[test]
     fn rows_are_in_the_order_of_their_keys() {
         assert!(ROWS.is_sorted_by(|one, next| one.key < next.key));
+    }
+
+    /// Reads a request from bytes, whatever follows it, and puts its refusal on the wire.
+    pub(super) fn refuses<R>(bytes: &[u8], version: i16) -> bool
+    where
+        R: Decodable + Refuse<Response: Respond>,
+    {
+        let mut bytes = Bytes::copy_from_slice(bytes);
+        let Ok(request) = R::decode(&mut bytes, version) else {
+            return false;
+        };
+        let refusal = Refusal::new(ErrorCode::InvalidRequest, "no");
+        let encoded = request.refuse(version, &refusal).into_chunks(7, version);
+        let name = std::any::type_name::<R>();
+        assert!(encoded.is_ok(), "{name} v{version}: {:?}", encoded.err());
+        true
+    }
+
+    #[test]
+    fn every_request_can_be_refused_in_every_version() {
+        for row in ROWS {
+            for version in row.min..=row.max {
+                let mut read = 0;
+                for seed in 0..400 {
+                    read += u32::from((row.refuses)(&small_bytes(seed), version));
+                }
+                assert!(read > 0, "{} v{version}: no bytes are a request", row.name);
+            }
+        }
+    }
+
+    /// Bytes that are mostly small: counts of one or none, short strings, nulls.
+    fn small_bytes(seed: u64) -> Vec<u8> {
+        const CHOICE: [u8; 8] = [0, 0, 0, 0, 1, 1, 2, 2];
+        let mut state = seed;
+        let next = || {
+            // Knuth's generator of MMIX: the upper bits are good enough here.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            CHOICE[usize::try_from(state >> 61).expect("below 8")]
+        };
+        std::iter::repeat_with(next).take(160).collect()
     }
 }

@@ -243,7 +243,7 @@ impl Partition {
             return Err(ErrorCode::KafkaStorageError);
         }
         if self.gone.load(Ordering::Acquire) {
-            return Err(ErrorCode::NotLeaderOrFollower);
+            return Err(ErrorCode::UnknownTopicOrPartition);
         }
         let role = self.role();
         match epoch {
