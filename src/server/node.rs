@@ -51,7 +51,7 @@ pub(crate) enum Fault {
     #[error(transparent)]
     Log(#[from] crate::log::fault::Fault),
     #[error(transparent)]
-    Quorum(#[from] crate::quorum::Fault),
+    Quorum(#[from] quorum::Fault),
     #[error("Socket server failed to bind to {host}:{port}: {source}")]
     Bind {
         host: String,
