@@ -119,6 +119,11 @@ impl Broker {
         }
     }
 
+    /// One more setting, from its next start on.
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.settings.push((key.to_owned(), value.to_owned()));
+    }
+
     /// From its next start on, the folder is another broker's.
     pub fn switch_to(&mut self, kind: Kind) {
         self.kind = kind;
