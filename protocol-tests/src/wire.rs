@@ -140,6 +140,21 @@ impl Connection {
         Ok(Some(frame.into()))
     }
 
+    /// Whether the broker neither answers nor closes for that long.
+    pub fn is_silent(&self, span: Duration) -> bool {
+        self.stream
+            .set_read_timeout(Some(span))
+            .expect("a socket option");
+        let silent = match self.stream.peek(&mut [0]) {
+            Ok(_) => false,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        };
+        self.stream
+            .set_read_timeout(Some(LIMIT))
+            .expect("a socket option");
+        silent
+    }
+
     /// Waits for the broker to close the connection; a frame or silence in its place fails.
     #[track_caller]
     pub fn expect_closed(mut self, after: &str) {
