@@ -268,6 +268,22 @@ def times(connection):
     # The head's latest time is not believed where the records are looked at.
     error, base, _ = connection.produce(topic, batch(three(), first_time=100, last_time=500))
     same(error, 0, "B085: a latest time that no record has")
+    # B084: inside a batch, compressed or not.
+    for codec, compress in ((NONE, lambda data: data), (GZIP, gzip.compress)):
+        topic = f"inside-{codec}"
+        connection.create(topic)
+        records = [record(b"x", delta, timestamp_delta=100 * delta) for delta in range(3)]
+        data = batch(records, attributes=codec, codec=compress, first_time=100, last_time=300)
+        same(connection.produce(topic, data)[0], 0, "B084: three times in a batch")
+        for asked, wanted in ((50, (0, 100, 0)), (150, (0, 200, 1)), (200, (0, 200, 1)), (301, (0, -1, -1))):
+            same(connection.list_offset(topic, asked), wanted, f"B084: codec {codec}, the offset at {asked}")
+    # B085: out of order.
+    topic = "out-of-order"
+    connection.create(topic)
+    for at in (300, 100, 200):
+        connection.produce(topic, batch([record(b"x")], first_time=at))
+    for asked, wanted in ((150, (0, 300, 0)), (0, (0, 300, 0)), (301, (0, -1, -1))):
+        same(connection.list_offset(topic, asked), wanted, f"B085: the offset at {asked}")
     # B039
     topic = "appended"
     connection.create(topic, configs=[("message.timestamp.type", "LogAppendTime")])

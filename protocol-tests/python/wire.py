@@ -123,6 +123,14 @@ class Connection:
         reader.take(">i")
         return error, high, reader.bytes()
 
+    def list_offset(self, topic, timestamp, partition=0):
+        """(error code, timestamp, offset) of the one partition."""
+        body = struct.pack(">ibi", -1, 0, 1) + string(topic) + struct.pack(">iiiq", 1, partition, -1, timestamp)
+        reader = self.ask(2, 5, body)
+        reader.take(">ii"), reader.string(), reader.take(">i")
+        index, error, timestamp, offset, epoch = reader.take(">ihqqi")
+        return error, timestamp, offset
+
     def init_producer(self):
         error = 14
         # COORDINATOR_LOAD_IN_PROGRESS: Apache Kafka has no block of ids yet.
