@@ -11,6 +11,7 @@
 
 pub mod broker;
 pub mod chance;
+pub mod probes;
 pub mod process;
 pub mod stock;
 pub mod text;

@@ -1,17 +1,24 @@
-//! DescribeConfigs: versions 1-4.
+//! DescribeConfigs: versions 1-4. ListConfigResources: versions 0-1.
 //!
 //! - v1 tells sources and synonyms (KIP-226), v3 types and documentation (KIP-569).
+//! - ListConfigResources v0 tells client metrics only (KIP-1000), v1 every kind (KIP-1142).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::{
     DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
 };
-use kafka_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+use kafka_protocol::messages::list_config_resources_response::ConfigResource;
+use kafka_protocol::messages::{
+    DescribeConfigsRequest, DescribeConfigsResponse, ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+};
 use kafka_protocol::protocol::StrBytes;
 
 use super::context::Context;
+use super::loggers;
 use super::serve::{Refuse, Reply};
 use super::topics::words;
 use crate::config::describe::{self, Entry};
@@ -38,6 +45,10 @@ pub(super) async fn describe(
     ctx: Context,
     request: Arc<DescribeConfigsRequest>,
 ) -> Result<Reply<DescribeConfigsResponse>, Refusal> {
+    let known = |one: &DescribeConfigsResource| ResourceType::from_code(one.resource_type);
+    if request.resources.iter().any(|one| known(one).is_none()) {
+        return Err(ErrorCode::InvalidRequest.into());
+    }
     let options = ctx.parts.options.current();
     let results = request.resources.iter().map(|resource| {
         let entries = entries(&ctx, &options, resource);
@@ -74,10 +85,7 @@ fn entries(
             this_broker(ctx, name)?;
             describe::node(&options.layers, &options.config)
         }
-        Some(ResourceType::BrokerLogger) => {
-            this_broker(ctx, name)?;
-            Vec::new()
-        }
+        Some(ResourceType::BrokerLogger) => loggers::describe(ctx, name)?,
         Some(ResourceType::ClientMetrics) if name.is_empty() => {
             return Err(request_error(
                 "Client metrics subscription name must not be empty",
@@ -92,13 +100,8 @@ fn entries(
         Some(ResourceType::Group) => {
             describe::group(&own(ctx, ResourceType::Group, name), &options.config)
         }
-        None => {
-            let words = format!(
-                "Unsupported resource type: {}",
-                type_name(asked.resource_type)
-            );
-            return Err(request_error(words));
-        }
+        // Kafka refuses the whole request for it, in no words of its own.
+        None => return Err(ErrorCode::InvalidRequest.into()),
     };
     let keys: Vec<String> = asked
         .configuration_keys
@@ -107,11 +110,6 @@ fn entries(
         .map(|key| key.to_string())
         .collect();
     Ok(describe::only(all, &keys))
-}
-
-/// The type's name as org.apache.kafka.common.config.ConfigResource prints it.
-fn type_name(_code: i8) -> &'static str {
-    "UNKNOWN"
 }
 
 fn own(ctx: &Context, kind: ResourceType, name: &str) -> Values {
@@ -205,4 +203,72 @@ pub(crate) fn refusal(error: ConfigError) -> Refusal {
         ErrorKind::UnknownServerError => ErrorCode::UnknownServerError,
     };
     Refusal::new(code, error.message)
+}
+
+impl Refuse for ListConfigResourcesRequest {
+    type Response = ListConfigResourcesResponse;
+
+    fn refuse(&self, _version: i16, refusal: &Refusal) -> ListConfigResourcesResponse {
+        ListConfigResourcesResponse::default().with_error_code(refusal.code.code())
+    }
+}
+
+/// The kinds of resources that have options.
+const ALL_TYPES: [ResourceType; 5] = [
+    ResourceType::Topic,
+    ResourceType::Broker,
+    ResourceType::BrokerLogger,
+    ResourceType::ClientMetrics,
+    ResourceType::Group,
+];
+
+/// Lists what has options.
+pub(super) async fn list_resources(
+    ctx: Context,
+    request: Arc<ListConfigResourcesRequest>,
+) -> Result<Reply<ListConfigResourcesResponse>, Refusal> {
+    let asked: BTreeSet<i8> = request.resource_types.iter().copied().collect();
+    let known = asked.into_iter().map(ResourceType::from_code);
+    let known: Option<Vec<ResourceType>> = known.collect();
+    let kinds = match known.ok_or(ErrorCode::UnsupportedVersion)? {
+        _ if ctx.version == 0 => vec![ResourceType::ClientMetrics],
+        all if all.is_empty() => ALL_TYPES.to_vec(),
+        some => some,
+    };
+    let resources = kinds.into_iter().flat_map(|kind| {
+        let names = resource_names(&ctx, kind).into_iter();
+        let version = ctx.version;
+        names.map(move |name| {
+            let resource =
+                ConfigResource::default().with_resource_name(StrBytes::from_string(name));
+            if version >= 1 {
+                resource.with_resource_type(kind.code())
+            } else {
+                resource
+            }
+        })
+    });
+    Ok(ListConfigResourcesResponse::default()
+        .with_config_resources(resources.collect())
+        .into())
+}
+
+/// Topics and brokers always have options; of the others there are those that have some.
+fn resource_names(ctx: &Context, kind: ResourceType) -> Vec<String> {
+    let image = ctx.image();
+    match kind {
+        ResourceType::Topic => {
+            let topics = image.topics.sorted().into_iter();
+            topics.map(|topic| topic.name.to_string()).collect()
+        }
+        ResourceType::Broker | ResourceType::BrokerLogger => {
+            let brokers = image.alive_nodes(&ctx.session.listener);
+            brokers.map(|node| node.id.to_string()).collect()
+        }
+        ResourceType::ClientMetrics | ResourceType::Group => {
+            let configs = image.configs.sorted().into_iter();
+            let of_kind = configs.filter(|(resource, _)| resource.kind == kind);
+            of_kind.map(|(resource, _)| resource.name.clone()).collect()
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What a handler may touch.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kafka_protocol::protocol::StrBytes;
@@ -13,11 +13,12 @@ use crate::controller::ask::Ask;
 use crate::metadata::image::Image;
 use crate::metadata::view::Node;
 use crate::protocol::error::Refusal;
-use crate::quorum::Published;
+use crate::quorum::{Published, Quorum};
 use crate::replica::manager::Manager;
 use crate::security::session::Session;
 
 use super::controller::ActiveController;
+use super::fetch::session::Sessions;
 use super::producers::ProducerIds;
 use crate::os::tasks::Tasks;
 
@@ -33,12 +34,15 @@ pub(crate) struct Parts {
     pub(crate) advertises_reached_address: bool,
     pub(crate) metadata: watch::Receiver<Published>,
     pub(crate) controller: ActiveController,
+    /// The node alone ends it.
+    pub(crate) quorum: Weak<Quorum>,
     /// How far the quorum has committed.
     pub(crate) committed: watch::Receiver<i64>,
     /// Told when the node stops: nobody waits any longer.
     pub(crate) stopping: Tasks,
     pub(crate) replicas: Arc<Manager>,
     pub(crate) producer_ids: ProducerIds,
+    pub(crate) fetch_sessions: Sessions,
 }
 
 /// Where a broker is, as the asking client is told.
@@ -83,6 +87,30 @@ impl Context {
             .all_nodes(listener)
             .map(|node| self.address(&node))
             .collect()
+    }
+
+    /// The registered controllers on this session's listener, which is one of controllers.
+    pub(crate) fn controller_addresses(&self) -> Vec<Address> {
+        let listener = &*self.session.listener;
+        let controllers = self.image().controllers.sorted().into_iter();
+        let addresses = controllers.filter_map(|controller| {
+            let endpoint = controller.endpoints.iter().find(|it| it.name == listener)?;
+            Some(Address {
+                id: controller.id,
+                host: endpoint.host.clone(),
+                port: endpoint.port,
+                rack: None,
+                fenced: false,
+            })
+        });
+        addresses.collect()
+    }
+
+    /// The controller that decides now, -1 while there is none.
+    pub(crate) fn active_controller(&self) -> i32 {
+        let quorum = self.parts.quorum.upgrade();
+        let leader = quorum.and_then(|quorum| quorum.leadership().borrow().leader);
+        leader.map_or(-1, |id| id.0)
     }
 
     /// Where a node is. Without `advertised.listeners` this node is where the client reached it.

@@ -32,6 +32,7 @@ use crate::metadata::names;
 use crate::metadata::view::NoLeader;
 use crate::os::random;
 use crate::protocol::error::{ErrorCode, Refusal};
+use crate::security::session::ListenerKind;
 
 /// The endpoint types of DescribeCluster (org.apache.kafka.common.requests, EndpointType).
 const ENDPOINT_BROKER: i8 = 1;
@@ -438,17 +439,21 @@ pub(super) async fn describe_cluster(
     ctx: Context,
     request: Arc<DescribeClusterRequest>,
 ) -> Result<Reply<DescribeClusterResponse>, Refusal> {
-    let asks_brokers = ctx.version == 0 || request.endpoint_type == ENDPOINT_BROKER;
-    if !asks_brokers {
-        return Ok(wrong_endpoint(&ctx, request.endpoint_type).into());
+    let asked = if ctx.version == 0 {
+        ENDPOINT_BROKER
+    } else {
+        request.endpoint_type
+    };
+    let own = endpoint_type(ctx.session.kind);
+    if asked != own {
+        return Ok(wrong_endpoint(&ctx, asked).into());
     }
     let fenced_too = ctx.version >= 2 && request.include_fenced_brokers;
-    let nodes = if fenced_too {
-        ctx.all_addresses()
-    } else {
-        ctx.alive_addresses()
+    let (nodes, controller) = match ctx.session.kind {
+        ListenerKind::Controller => (ctx.controller_addresses(), ctx.active_controller()),
+        ListenerKind::Broker if fenced_too => (ctx.all_addresses(), any_alive(&ctx)),
+        ListenerKind::Broker => (ctx.alive_addresses(), any_alive(&ctx)),
     };
-    let controller = any_alive(&ctx);
     let listed = nodes.iter().any(|node| node.id.0 == controller);
     let brokers = nodes.into_iter().map(|node| {
         DescribeClusterBroker::default()
@@ -459,6 +464,11 @@ pub(super) async fn describe_cluster(
             .with_is_fenced(ctx.version >= 2 && node.fenced)
     });
     let mut response = DescribeClusterResponse::default()
+        .with_endpoint_type(if ctx.version >= 1 {
+            own
+        } else {
+            ENDPOINT_BROKER
+        })
         .with_brokers(brokers.collect())
         .with_cluster_id(StrBytes::from_string(ctx.parts.cluster_id.clone()))
         .with_controller_id(BrokerId(if listed { controller } else { -1 }))
@@ -469,14 +479,18 @@ pub(super) async fn describe_cluster(
     Ok(response.into())
 }
 
-/// Asked for controllers on a listener of brokers, or for what nobody knows (KIP-919).
+/// Asked for another kind of node than is known on this listener (KIP-919).
 fn wrong_endpoint(ctx: &Context, asked: i8) -> DescribeClusterResponse {
+    let own = endpoint_type(ctx.session.kind);
     let (code, words) = match asked {
-        ENDPOINT_CONTROLLER => (
+        ENDPOINT_BROKER | ENDPOINT_CONTROLLER => (
             ErrorCode::MismatchedEndpointType,
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of \
-             type CONTROLLER"
-                .to_owned(),
+            format!(
+                "The request was sent to an endpoint of type {}, but we wanted an endpoint of \
+                 type {}",
+                endpoint_name(own),
+                endpoint_name(asked)
+            ),
         ),
         other => (
             ErrorCode::UnsupportedEndpointType,
@@ -487,7 +501,22 @@ fn wrong_endpoint(ctx: &Context, asked: i8) -> DescribeClusterResponse {
         .with_error_code(code.code())
         .with_error_message(Some(StrBytes::from_string(words)));
     if ctx.version >= 1 {
-        response.endpoint_type = ENDPOINT_BROKER;
+        response.endpoint_type = own;
     }
     response
+}
+
+fn endpoint_type(kind: ListenerKind) -> i8 {
+    match kind {
+        ListenerKind::Broker => ENDPOINT_BROKER,
+        ListenerKind::Controller => ENDPOINT_CONTROLLER,
+    }
+}
+
+fn endpoint_name(endpoint: i8) -> &'static str {
+    if endpoint == ENDPOINT_BROKER {
+        "BROKER"
+    } else {
+        "CONTROLLER"
+    }
 }

@@ -6,15 +6,21 @@
 //! - `controller`: where the controller is asked. - `access`: what a session may do. - The other files: one family of APIs each.
 
 mod access;
+mod config_changes;
 pub(crate) mod configs;
 pub(crate) mod context;
 pub(crate) mod controller;
-mod fetch;
+mod elections;
+pub(crate) mod fetch;
 mod list_offsets;
+mod log_dirs;
+mod loggers;
 mod metadata;
 mod produce;
 pub(crate) mod producers;
+mod quorum;
 mod reassignments;
+mod records;
 mod serve;
 mod topics;
 mod versions;
@@ -24,10 +30,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest, FetchRequest,
-    InitProducerIdRequest, ListOffsetsRequest, ListPartitionReassignmentsRequest, MetadataRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest,
+    AlterConfigsRequest, AlterPartitionReassignmentsRequest, ApiVersionsRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest,
+    DescribeProducersRequest, DescribeQuorumRequest, DescribeTopicPartitionsRequest,
+    ElectLeadersRequest, FetchRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest,
+    ListConfigResourcesRequest, ListOffsetsRequest, ListPartitionReassignmentsRequest,
+    MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest, UnregisterBrokerRequest,
+    UpdateFeaturesRequest,
 };
 use kafka_protocol::protocol::HeaderVersion;
 
@@ -35,7 +45,7 @@ use self::context::{Context, Parts};
 use self::serve::{Call, Respond};
 use crate::net::{Close, Reply, Service};
 use crate::protocol::header::{self, Start};
-use crate::security::session::Session;
+use crate::security::session::{ListenerKind, Session};
 
 /// One API.
 struct Row {
@@ -45,11 +55,30 @@ struct Row {
     max: i16,
     /// The lowest version that ApiVersions tells.
     told_min: i16,
+    scope: Scope,
     size: Size,
     /// Whether later requests of a connection are executed while an answer of this API waits.
     overlaps: bool,
     is_flexible: fn(i16) -> bool,
     call: fn(Context, Call) -> BoxFuture<'static, Result<Reply, Close>>,
+}
+
+/// On which listeners an API is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// Those of brokers.
+    Broker,
+    /// Those of brokers and of controllers.
+    Both,
+}
+
+impl Scope {
+    fn includes(self, kind: ListenerKind) -> bool {
+        match self {
+            Self::Both => true,
+            Self::Broker => kind == ListenerKind::Broker,
+        }
+    }
 }
 
 /// The most bytes that a request may have.
@@ -69,22 +98,19 @@ const SMALL_BYTES: usize = 64 << 10;
 
 macro_rules! apis {
     ($($request:ident $key:literal [$min:literal ..= $max:literal $(, told from $told:literal)?]
-       $size:ident $($overlaps:ident)?; $handler:path;)*) => {
+       $scope:ident $size:ident $($overlaps:ident)?; $handler:path;)*) => {
         static ROWS: &[Row] = &[$(Row {
             key: $key,
             name: stringify!($request),
             min: $min,
             max: $max,
             told_min: told!($min $(, $told)?),
+            scope: Scope::$scope,
             size: Size::$size,
             overlaps: overlaps!($($overlaps)?),
             is_flexible: |version| $request::header_version(version) >= 2,
             call: |context, call| Box::pin(serve::run::<$request, _, _, _>(context, call, $handler)),
         }),*];
-
-        /// What ApiVersions tells: key, lowest and highest version.
-        static ADVERTISED: &[(i16, i16, i16)] =
-            &[$(($key, told!($min $(, $told)?), $max)),*];
     };
 }
 
@@ -109,21 +135,32 @@ macro_rules! overlaps {
 // In the order of their keys. Produce is told from version 0 on since librdkafka concludes from
 // its lowest versions what else a broker can do (KAFKA-18659).
 apis! {
-    // request                     key versions           size               handler
-    ProduceRequest                   0 [3..=13, told from 0] Records overlapping; produce::produce;
-    FetchRequest                     1 [4..=18]           List overlapping;    fetch::fetch;
-    ListOffsetsRequest               2 [1..=10]           List;                list_offsets::list_offsets;
-    MetadataRequest                  3 [0..=13]           List;                metadata::metadata;
-    ApiVersionsRequest              18 [0..=4]            Small;               versions::api_versions;
-    CreateTopicsRequest             19 [2..=7]            List;                topics::create;
-    DeleteTopicsRequest             20 [1..=6]            List;                topics::delete;
-    InitProducerIdRequest           22 [0..=5]            Small;               producers::init_producer_id;
-    OffsetForLeaderEpochRequest     23 [2..=4]            List;                list_offsets::offset_for_leader_epoch;
-    DescribeConfigsRequest          32 [1..=4]            List;                configs::describe;
-    CreatePartitionsRequest         37 [0..=3]            List;                topics::create_partitions;
-    ListPartitionReassignmentsRequest 46 [0..=0]          List;                reassignments::list;
-    DescribeClusterRequest          60 [0..=2]            Small;               metadata::describe_cluster;
-    DescribeTopicPartitionsRequest  75 [0..=0]            List;                metadata::describe_topic_partitions;
+    // request                     key versions           listeners, size     handler
+    ProduceRequest                   0 [3..=13, told from 0] Broker Records overlapping; produce::produce;
+    FetchRequest                     1 [4..=18]           Broker List overlapping; fetch::fetch;
+    ListOffsetsRequest               2 [1..=10]           Broker List;        list_offsets::list_offsets;
+    MetadataRequest                  3 [0..=13]           Broker List;        metadata::metadata;
+    ApiVersionsRequest              18 [0..=4]            Both Small;         versions::api_versions;
+    CreateTopicsRequest             19 [2..=7]            Both List;          topics::create;
+    DeleteTopicsRequest             20 [1..=6]            Both List;          topics::delete;
+    DeleteRecordsRequest            21 [0..=2]            Broker List;        records::delete;
+    InitProducerIdRequest           22 [0..=5]            Broker Small;       producers::init_producer_id;
+    OffsetForLeaderEpochRequest     23 [2..=4]            Broker List;        list_offsets::offset_for_leader_epoch;
+    DescribeConfigsRequest          32 [1..=4]            Both List;          configs::describe;
+    AlterConfigsRequest             33 [0..=2]            Both List;          config_changes::alter;
+    DescribeLogDirsRequest          35 [1..=4]            Broker List;        log_dirs::describe;
+    CreatePartitionsRequest         37 [0..=3]            Both List;          topics::create_partitions;
+    ElectLeadersRequest             43 [0..=2]            Both List;          elections::elect;
+    IncrementalAlterConfigsRequest  44 [0..=1]            Both List;          config_changes::incremental_alter;
+    AlterPartitionReassignmentsRequest 45 [0..=1]         Both List;          reassignments::alter;
+    ListPartitionReassignmentsRequest 46 [0..=0]          Both List;          reassignments::list;
+    DescribeQuorumRequest           55 [0..=2]            Both Small;         quorum::describe_quorum;
+    UpdateFeaturesRequest           57 [0..=2]            Both Small;         quorum::update_features;
+    DescribeClusterRequest          60 [0..=2]            Both Small;         metadata::describe_cluster;
+    DescribeProducersRequest        61 [0..=0]            Broker List;        producers::describe_producers;
+    UnregisterBrokerRequest         64 [0..=0]            Both Small;         quorum::unregister_broker;
+    ListConfigResourcesRequest      74 [0..=1]            Broker Small;       configs::list_resources;
+    DescribeTopicPartitionsRequest  75 [0..=0]            Broker List;        metadata::describe_topic_partitions;
 }
 
 const API_VERSIONS_KEY: i16 = 18;
@@ -188,7 +225,8 @@ impl Table {
             api_version: version,
             correlation_id,
         } = start;
-        let Some(row) = row(api_key) else {
+        let served = |row: &&Row| row.scope.includes(session.kind);
+        let Some(row) = row(api_key).filter(served) else {
             let client_id = header::take(&mut frame, false).unwrap_or_default();
             return Err(Err(Close {
                 cause: format!("nobody knows the API key {api_key}"),
@@ -249,10 +287,5 @@ mod tests {
     #[test]
     fn rows_are_in_the_order_of_their_keys() {
         assert!(ROWS.is_sorted_by(|one, next| one.key < next.key));
-        assert!(
-            ROWS.iter()
-                .zip(ADVERTISED)
-                .all(|(row, told)| row.told_min == told.1)
-        );
     }
 }

@@ -219,16 +219,17 @@ async fn append_one(
     if !found.partitions.contains_key(&data.index) {
         return Err(ErrorCode::UnknownTopicOrPartition.into());
     }
-    let records = whole_batch(data)?;
-    check_batch(ctx, request, &found.name, &records.1)?;
+    let (records, header) = whole_batch(data)?;
+    check_batch(ctx, request, &found.name, &header)?;
     let partition = ctx
         .parts
         .replicas
         .partition(found.id, data.index)
         .ok_or(ErrorCode::NotLeaderOrFollower)?;
     let epoch = partition.role().leader_epoch;
+    let is_compressed = header.codec() != Ok(Codec::None);
     let appended = partition
-        .append(records.0, Origin::Client, request.acks == -1)
+        .append(records, is_compressed, Origin::Client, request.acks == -1)
         .await?;
     Ok(Written {
         partition,

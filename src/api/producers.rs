@@ -1,20 +1,35 @@
-//! InitProducerId: versions 0-5.
+//! InitProducerId: versions 0-5. DescribeProducers: version 0.
 //!
 //! - Without a transactional id: a fresh id with epoch 0, whatever else is asked.
 //! - v2 flexible · v3 takes the producer's present id (KIP-360) · v4 PRODUCER_FENCED (KIP-588) · v5
 //!   TRANSACTION_ABORTABLE (KIP-890)
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use kafka_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
+use kafka_protocol::messages::describe_producers_response::{
+    PartitionResponse, ProducerState, TopicResponse,
+};
+use kafka_protocol::messages::{
+    DescribeProducersRequest, DescribeProducersResponse, InitProducerIdRequest,
+    InitProducerIdResponse,
+};
+use kafka_protocol::protocol::StrBytes;
 use parking_lot::Mutex;
-use std::ops::Range;
 
 use super::context::Context;
+use super::list_offsets::hosted;
 use super::serve::{Refuse, Reply};
+use super::topics::words;
 use crate::base::ProducerId;
 use crate::controller::ask::AllocateProducerIds;
+use crate::log::producers::ActiveProducer;
+use crate::metadata::names;
+use crate::os::tasks;
 use crate::protocol::error::{ErrorCode, Refusal};
+
+/// The id and epoch of a producer that has none.
+const NONE: i64 = -1;
 
 /// The ids that the controller gave to this broker and that no producer has yet.
 #[derive(Debug, Default)]
@@ -71,6 +86,10 @@ pub(super) async fn init_producer_id(
     ctx: Context,
     request: Arc<InitProducerIdRequest>,
 ) -> Result<Reply<InitProducerIdResponse>, Refusal> {
+    // An id without its epoch, or an epoch without its id, means nothing (KIP-360).
+    if (request.producer_id.0 == NONE) != (i64::from(request.producer_epoch) == NONE) {
+        return Err(ErrorCode::InvalidRequest.into());
+    }
     match &request.transactional_id {
         None => {}
         Some(id) if id.is_empty() => return Err(ErrorCode::InvalidRequest.into()),
@@ -82,4 +101,85 @@ pub(super) async fn init_producer_id(
         .with_producer_id(id.0.into())
         .with_producer_epoch(0);
     Ok(response.into())
+}
+
+impl Refuse for DescribeProducersRequest {
+    type Response = DescribeProducersResponse;
+
+    fn refuse(&self, _version: i16, refusal: &Refusal) -> DescribeProducersResponse {
+        let topics = self.topics.iter().map(|topic| {
+            let partitions = topic.partition_indexes.iter();
+            let refused = partitions.map(|index| refused(*index, refusal.code, words(refusal)));
+            TopicResponse::default()
+                .with_name(topic.name.clone())
+                .with_partitions(refused.collect())
+        });
+        DescribeProducersResponse::default().with_topics(topics.collect())
+    }
+}
+
+/// Tells the producers that a partition knows.
+pub(super) async fn describe_producers(
+    ctx: Context,
+    request: Arc<DescribeProducersRequest>,
+) -> Result<Reply<DescribeProducersResponse>, Refusal> {
+    let mut response = DescribeProducersResponse::default();
+    for topic in &request.topics {
+        let name = topic.name.as_str();
+        let mut partitions = Vec::with_capacity(topic.partition_indexes.len());
+        for index in &topic.partition_indexes {
+            partitions.push(match known_topic(&ctx, name) {
+                Ok(()) => described(*index, active(&ctx, name, *index).await),
+                Err(refusal) => refused(*index, refusal.code, words(&refusal)),
+            });
+        }
+        response.topics.push(
+            TopicResponse::default()
+                .with_name(topic.name.clone())
+                .with_partitions(partitions),
+        );
+    }
+    Ok(response.into())
+}
+
+fn known_topic(ctx: &Context, name: &str) -> Result<(), Refusal> {
+    names::validate(name)?;
+    match ctx.image().topics.by_name(name) {
+        Some(_) => Ok(()),
+        None => Err(ErrorCode::UnknownTopicOrPartition.into()),
+    }
+}
+
+async fn active(ctx: &Context, topic: &str, index: i32) -> Result<Vec<ActiveProducer>, ErrorCode> {
+    let partition = hosted(ctx, topic, index)?;
+    partition.check_epoch(-1)?;
+    // The log may be held by a writer for as long as the disk takes.
+    let look = tasks::blocking(move || partition.with_log(|log| log.active_producers()));
+    look.await.map_err(|_| ErrorCode::UnknownServerError)
+}
+
+fn described(index: i32, found: Result<Vec<ActiveProducer>, ErrorCode>) -> PartitionResponse {
+    let producers = match found {
+        Ok(producers) => producers,
+        Err(code) => return refused(index, code, None),
+    };
+    let producers = producers.into_iter().map(|one| {
+        ProducerState::default()
+            .with_producer_id(one.producer_id.into())
+            .with_producer_epoch(one.epoch.into())
+            .with_last_sequence(one.last_sequence)
+            .with_last_timestamp(one.last_timestamp)
+            .with_coordinator_epoch(one.coordinator_epoch)
+            .with_current_txn_start_offset(one.txn_start_offset.unwrap_or(-1))
+    });
+    PartitionResponse::default()
+        .with_partition_index(index)
+        .with_active_producers(producers.collect())
+}
+
+fn refused(index: i32, code: ErrorCode, message: Option<StrBytes>) -> PartitionResponse {
+    PartitionResponse::default()
+        .with_partition_index(index)
+        .with_error_code(code.code())
+        .with_error_message(message)
 }

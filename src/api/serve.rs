@@ -21,6 +21,8 @@ pub(super) enum Reply<T> {
     Now(T),
     /// The response comes when the future ends.
     Later(BoxFuture<'static, T>),
+    /// The same, and the connection's next requests wait for it, whatever the API's row says.
+    InTurn(BoxFuture<'static, T>),
     /// Nothing is sent.
     Silent,
     /// Nothing can be sent, and the client must notice: the connection is closed.
@@ -95,19 +97,21 @@ where
         Ok(reply) => reply,
         Err(refusal) => Reply::Now(request.refuse(version, &refusal)),
     };
-    match reply {
+    let (response, overlaps) = match reply {
         Reply::Now(response) => {
-            encode::<R, T>(response, correlation_id, version, client_id).map(Sent::Now)
+            return encode::<R, T>(response, correlation_id, version, client_id).map(Sent::Now);
         }
-        Reply::Later(response) => Ok(Sent::Later {
-            answer: Box::pin(async move {
-                encode::<R, T>(response.await, correlation_id, version, client_id)
-            }),
-            overlaps: call.overlaps,
+        Reply::Later(response) => (response, call.overlaps),
+        Reply::InTurn(response) => (response, false),
+        Reply::Silent => return Ok(Sent::Silent),
+        Reply::Close(cause) => return Err(Close { cause, client_id }),
+    };
+    Ok(Sent::Later {
+        answer: Box::pin(async move {
+            encode::<R, T>(response.await, correlation_id, version, client_id)
         }),
-        Reply::Silent => Ok(Sent::Silent),
-        Reply::Close(cause) => Err(Close { cause, client_id }),
-    }
+        overlaps,
+    })
 }
 
 fn encode<R, T: Respond>(

@@ -15,7 +15,7 @@ use kafka_protocol::protocol::StrBytes;
 
 use super::context::Context;
 use super::serve::{Refuse, Reply};
-use super::{ADVERTISED, API_VERSIONS_KEY};
+use super::{API_VERSIONS_KEY, ROWS, Row};
 use crate::controller;
 use crate::protocol::error::{ErrorCode, Refusal};
 
@@ -40,8 +40,11 @@ pub(super) async fn api_versions(
     if ctx.version >= NAMES_SOFTWARE && !names_software(&request) {
         return Err(ErrorCode::InvalidRequest.into());
     }
+    let served = ROWS
+        .iter()
+        .filter(|row| row.scope.includes(ctx.session.kind));
     let response = ApiVersionsResponse::default()
-        .with_api_keys(ADVERTISED.iter().map(advertise).collect())
+        .with_api_keys(served.map(advertise).collect())
         .with_supported_features(supported(ctx.version))
         .with_finalized_features(finalized(&ctx))
         .with_finalized_features_epoch(ctx.metadata.end_offset - 1);
@@ -50,20 +53,20 @@ pub(super) async fn api_versions(
 
 /// The answer, in version 0, to a version that this broker does not speak.
 pub(super) fn unsupported() -> ApiVersionsResponse {
-    let own = ADVERTISED
+    let own = ROWS
         .iter()
-        .filter(|row| row.0 == API_VERSIONS_KEY)
+        .filter(|row| row.key == API_VERSIONS_KEY)
         .map(advertise);
     ApiVersionsResponse::default()
         .with_error_code(ErrorCode::UnsupportedVersion.code())
         .with_api_keys(own.collect())
 }
 
-fn advertise(&(api_key, min, max): &(i16, i16, i16)) -> ApiVersion {
+fn advertise(row: &Row) -> ApiVersion {
     ApiVersion::default()
-        .with_api_key(api_key)
-        .with_min_version(min)
-        .with_max_version(max)
+        .with_api_key(row.key)
+        .with_min_version(row.told_min)
+        .with_max_version(row.max)
 }
 
 fn names_software(request: &ApiVersionsRequest) -> bool {

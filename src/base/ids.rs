@@ -46,8 +46,8 @@ impl Uuid {
     /// The topic id of `__cluster_metadata` (Uuid.METADATA_TOPIC_ID).
     pub(crate) const ONE: Self = Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
 
-    /// Makes a version 4 id of random bytes, or `None` when they give one that Kafka reserves:
-    /// ids below 100 and those whose text begins with a dash (Uuid.randomUuid).
+    /// Makes a version 4 id of random bytes, or `None` when its text would begin with a dash, which
+    /// command lines take for an option (Uuid.randomUuid).
     pub(crate) fn from_random(mut bytes: [u8; 16]) -> Option<Self> {
         bytes[6] = (bytes[6] & 0x0f) | 0x40;
         bytes[8] = (bytes[8] & 0x3f) | 0x80;

@@ -1,12 +1,12 @@
-//! What every layer shares: identifiers, deadlines as data, variable-length integers.
+//! What every layer shares: identifiers, deadlines and rates as data, variable-length integers.
 //!
 //! Nothing here does I/O, reads a clock or draws a random number.
 
 pub(crate) mod ids;
+pub(crate) mod rate;
 pub(crate) mod timers;
 pub(crate) mod varint;
 
-#[expect(unused_imports, reason = "the layers arrive bottom up")]
 pub(crate) use ids::{
     DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, ProducerId, TopicId, TopicPartition, Uuid,
 };

@@ -9,16 +9,28 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::os::log_levels;
+
 /// Begins to log. `BARNABAS_LOG` chooses what, as `debug` or `info,barnabas::net=debug`.
 pub(crate) fn begin() {
     // openraft tells of every election and append.
-    let default = || EnvFilter::new("info,openraft=error");
-    let filter = EnvFilter::try_from_env("BARNABAS_LOG").unwrap_or_else(|_| default());
+    let chosen = std::env::var("BARNABAS_LOG").unwrap_or_default();
+    let chosen = match EnvFilter::try_new(&chosen) {
+        Ok(_) if !chosen.is_empty() => chosen,
+        Ok(_) | Err(_) => "info,openraft=error".to_owned(),
+    };
     let format = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false);
+        .with_env_filter(EnvFilter::new(&chosen))
+        .with_ansi(false)
+        .event_format(Line)
+        .with_filter_reloading();
+    let handle = format.reload_handle();
     // Only fails when a log was begun before; there is one call.
-    let _ = format.event_format(Line).try_init();
+    let _ = format.try_init();
+    log_levels::begin(&chosen, move |filter| {
+        // The log ends with the process; until then its filter can be replaced.
+        let _ = handle.reload(filter);
+    });
 }
 
 struct Line;

@@ -60,6 +60,7 @@ pub(crate) fn run() -> ExitCode {
         Err(why) => return refuse(&why),
     };
     limits::raise_open_files();
+    limits::warn_of_strict_memory();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();

@@ -30,6 +30,8 @@ const OURS: &[(&str, &str)] = &[
         "OK",
     ),
     ("B|log.cleaner.threads~0", "OK"),
+    // Clients are told the address that they reached.
+    ("B|listeners~PLAINTEXT://0.0.0.0:9092", "OK"),
     (
         "B|listeners~PLAINTEXT://a:99999",
         "Error creating broker listeners from",

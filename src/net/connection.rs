@@ -1,20 +1,26 @@
 //! One connection, one task: frames are read while earlier answers wait, and answers leave in the
 //! order of their requests.
 //!
-//! The task owns the socket, a read buffer while bytes of a frame are in it, and the queue of
-//! replies. An idle connection holds none of the buffers.
+//! The task owns a read buffer while bytes of a frame are in it and the queue of replies. An idle
+//! connection holds none of the buffers, and the task itself is small: what only a busy one needs
+//! is boxed.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tracing::{debug, warn};
 
+use super::budget::{Budget, Taken};
+use super::connections::Place;
 use super::{Close, Reply, Service, writer};
+use crate::os::clock;
 use crate::os::tasks::Tasks;
 use crate::protocol::chunk::Chunks;
 use crate::protocol::frame::Frames;
@@ -22,6 +28,9 @@ use crate::security::session::Session;
 
 /// The room for the first read of a burst.
 const FIRST_READ: usize = 16 << 10;
+
+/// How long a client may take for the answers under way when the node stops.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A reply's place in the order.
 enum Slot {
@@ -54,24 +63,30 @@ impl From<io::Error> for End {
     }
 }
 
+/// What the connections of a listener have in common.
+pub(super) struct Shared<S> {
+    pub(super) service: Arc<S>,
+    pub(super) budget: Arc<Budget>,
+    pub(super) replies_max: usize,
+    pub(super) tasks: Tasks,
+}
+
 /// Serves a connection until it ends, and says in one log line why we closed it, if we did.
-pub(super) async fn run<S: Service>(
-    stream: TcpStream,
-    session: Arc<Session>,
-    service: Arc<S>,
-    replies_max: usize,
-    tasks: Tasks,
-) {
+pub(super) async fn run<S: Service>(place: Place, session: Arc<Session>, shared: Arc<Shared<S>>) {
     let mut connection = Connection {
-        stream,
+        place,
         session,
-        service,
-        replies_max,
+        shared,
         frames: Frames::default(),
+        taken: None,
         replies: VecDeque::new(),
     };
-    let end = connection.serve(&tasks).await;
-    report(&connection.session, &end);
+    loop {
+        if let Err(end) = connection.turn().await {
+            report(&connection.session, &end);
+            return;
+        }
+    }
 }
 
 fn report(session: &Session, end: &End) {
@@ -88,32 +103,38 @@ fn report(session: &Session, end: &End) {
 }
 
 struct Connection<S> {
-    stream: TcpStream,
+    place: Place,
     session: Arc<Session>,
-    service: Arc<S>,
-    replies_max: usize,
+    shared: Arc<Shared<S>>,
     frames: Frames,
+    /// The bytes of the next frame, once its size is known and the budget has given them.
+    taken: Option<Taken>,
     replies: VecDeque<Slot>,
 }
 
-impl<S: Service> Connection<S> {
-    async fn serve(&mut self, tasks: &Tasks) -> End {
-        loop {
-            match self.turn(tasks).await {
-                Ok(()) => {}
-                Err(end) => return end,
-            }
-        }
-    }
+/// What became of the next frame.
+enum Next {
+    Whole(Bytes, Taken),
+    /// More must be read.
+    Incomplete,
+    /// The budget has nothing left for it.
+    Refused,
+}
 
+impl<S: Service> Connection<S> {
     /// Executes what has arrived, writes what is ready, then waits for one more thing to happen.
-    async fn turn(&mut self, tasks: &Tasks) -> Result<(), End> {
-        let stopping = tasks.is_stopping();
+    async fn turn(&mut self) -> Result<(), End> {
+        let stopping = self.shared.tasks.is_stopping();
+        let mut refused = false;
         while !stopping && self.may_execute() {
-            let Some(frame) = self.next_frame()? else {
-                break;
-            };
-            self.execute(frame).await?;
+            match self.next_frame()? {
+                Next::Whole(frame, taken) => self.execute(frame, taken).await?,
+                Next::Incomplete => break,
+                Next::Refused => {
+                    refused = true;
+                    break;
+                }
+            }
         }
         if self.write_ready().await? {
             return Ok(());
@@ -121,18 +142,42 @@ impl<S: Service> Connection<S> {
         if stopping && self.replies.is_empty() {
             return Err(End::Stopped);
         }
-        self.wait(tasks, stopping).await
+        self.release();
+        if refused {
+            // Rare enough for a box, which keeps the task small.
+            return Box::pin(self.wait_for_budget()).await;
+        }
+        self.wait(stopping).await
     }
 
-    fn next_frame(&mut self) -> Result<Option<Bytes>, End> {
-        let service = &self.service;
-        self.frames
-            .next(|key| service.frame_limit(key))
-            .map_err(|bad| Close::new(bad.to_string()).into())
+    fn next_frame(&mut self) -> Result<Next, End> {
+        let service = &self.shared.service;
+        let size = self
+            .frames
+            .size(|key| service.frame_limit(key))
+            .map_err(|bad| Close::new(bad.to_string()))?;
+        let Some(size) = size else {
+            return Ok(Next::Incomplete);
+        };
+        let taken = self.taken.take();
+        let Some(taken) = taken.or_else(|| self.shared.budget.take(size)) else {
+            return Ok(Next::Refused);
+        };
+        Ok(match self.frames.take(size) {
+            Some(frame) => Next::Whole(frame, taken),
+            None => {
+                self.taken = Some(taken);
+                Next::Incomplete
+            }
+        })
     }
 
-    async fn execute(&mut self, frame: Bytes) -> Result<(), Close> {
-        match self.service.call(&self.session, frame).await? {
+    /// Executes a request; its bytes are given back when its ordered half is over.
+    async fn execute(&mut self, frame: Bytes, taken: Taken) -> Result<(), Close> {
+        let turn = self.shared.budget.turn().await;
+        let reply = self.shared.service.call(&self.session, frame).await;
+        drop((turn, taken));
+        match reply? {
             Reply::Now(chunks) => self.replies.push_back(Slot::Ready(chunks)),
             Reply::Later { answer, overlaps } => {
                 self.replies.push_back(Slot::Later { answer, overlaps });
@@ -144,7 +189,7 @@ impl<S: Service> Connection<S> {
 
     /// Whether the next request may be executed while the answers before it are under way.
     fn may_execute(&self) -> bool {
-        self.replies.len() < self.replies_max
+        self.replies.len() < self.shared.replies_max
             && !matches!(
                 self.replies.back(),
                 Some(Slot::Later {
@@ -170,36 +215,62 @@ impl<S: Service> Connection<S> {
         if chunks.is_empty() {
             return Ok(false);
         }
-        writer::write(&self.stream, &mut chunks).await?;
+        if !writer::write_now(self.place.stream(), &mut chunks)? {
+            // Boxed: an idle connection need not have room for it.
+            Box::pin(write(self.place.stream(), chunks, &self.shared.tasks)).await?;
+        }
+        self.place.touch();
         Ok(true)
     }
 
-    async fn wait(&mut self, tasks: &Tasks, stopping: bool) -> Result<(), End> {
-        let may_read = !stopping && self.may_execute();
+    /// An idle connection holds no buffers.
+    fn release(&mut self) {
         if self.frames.is_empty() {
             self.frames.release();
             if self.replies.is_empty() {
                 self.replies.shrink_to(0);
             }
         }
+    }
+
+    async fn wait(&mut self, stopping: bool) -> Result<(), End> {
+        let may_read = !stopping && self.may_execute();
         tokio::select! {
             biased;
-            answer = first_answer(&mut self.replies) => {
-                let answer = answer?;
-                if let Some(front) = self.replies.front_mut() {
-                    *front = Slot::Ready(answer);
-                }
-            }
-            ready = self.stream.readable(), if may_read => {
-                ready?;
-                let space = self.frames.space(FIRST_READ);
-                if self.stream.read_buf(space).await? == 0 {
+            answer = first_answer(&mut self.replies) => settle(&mut self.replies, answer?),
+            read = fill(self.place.stream(), &mut self.frames), if may_read => {
+                if read? == 0 {
                     return Err(End::Gone(None));
                 }
+                self.place.touch();
             }
-            () = tasks.stopped(), if !stopping => {}
+            () = self.shared.tasks.stopped(), if !stopping => {}
         }
         Ok(())
+    }
+
+    /// Waits for bytes to be left, and meanwhile for answers; nothing more is read.
+    async fn wait_for_budget(&mut self) -> Result<(), End> {
+        tokio::select! {
+            biased;
+            answer = first_answer(&mut self.replies) => settle(&mut self.replies, answer?),
+            () = self.shared.budget.some_left() => {}
+            () = self.shared.tasks.stopped() => {}
+        }
+        Ok(())
+    }
+}
+
+/// Writes while the client takes it; once the node stops, for some more seconds only.
+async fn write(stream: &TcpStream, mut chunks: Chunks, tasks: &Tasks) -> Result<(), End> {
+    let patience = async {
+        tasks.stopped().await;
+        clock::sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        biased;
+        written = writer::write(stream, &mut chunks) => Ok(written?),
+        () = patience => Err(End::Stopped),
     }
 }
 
@@ -210,3 +281,28 @@ async fn first_answer(replies: &mut VecDeque<Slot>) -> Result<Chunks, Close> {
         Some(Slot::Ready(_)) | None => std::future::pending().await,
     }
 }
+
+fn settle(replies: &mut VecDeque<Slot>, answer: Chunks) {
+    if let Some(front) = replies.front_mut() {
+        *front = Slot::Ready(answer);
+    }
+}
+
+/// Reads what the socket has; how many bytes, 0 at its end. While it has nothing there is no
+/// buffer: readiness comes first, and it may be a false alarm.
+async fn fill(stream: &TcpStream, frames: &mut Frames) -> io::Result<usize> {
+    poll_fn(|cx| {
+        loop {
+            ready!(stream.poll_read_ready(cx))?;
+            match stream.try_read_buf(frames.space(FIRST_READ)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => frames.release(),
+                read => return Poll::Ready(read),
+            }
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+#[path = "connection_test.rs"]
+mod tests;

@@ -1,10 +1,14 @@
 //! Listeners and connections: frames in, replies out, in order.
 //!
-//! - `listener`: accepts connections.
+//! - `listener`: accepts connections. - `limits`: how many and how fast.
+//! - `connections`: all of a node; idle ones are closed. - `budget`: what they may hold together.
 //! - `connection`: one task a connection; order, pipelining, closing.
 //! - `writer`: chunks to the wire, spliced or copied.
 
+pub(crate) mod budget;
 pub(crate) mod connection;
+pub(crate) mod connections;
+mod limits;
 pub(crate) mod listener;
 pub(crate) mod writer;
 

@@ -3,7 +3,7 @@
 
 use std::io::{self, IoSlice};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use tokio::net::TcpStream;
 
 use crate::os::{residency, splice, tasks};
@@ -15,6 +15,37 @@ const PIECE: usize = 1 << 20;
 
 /// The most pieces given to one vectored write.
 const PIECES: usize = 64;
+
+/// The most pieces written without waiting.
+const FEW: usize = 8;
+
+/// Writes a few chunks of bytes if the socket takes them at once; whether that was all. The rest,
+/// and slices of files, stay in `chunks` for [`write`].
+pub(crate) fn write_now(stream: &TcpStream, chunks: &mut Chunks) -> io::Result<bool> {
+    let mut slices = [IoSlice::new(&[]); FEW];
+    if chunks.len() > FEW {
+        return Ok(false);
+    }
+    for (slice, chunk) in slices.iter_mut().zip(chunks.iter()) {
+        match chunk {
+            Chunk::Bytes(bytes) => *slice = IoSlice::new(bytes),
+            Chunk::File(_) => return Ok(false),
+        }
+    }
+    let mut sent = match splice::send_bytes_now(stream, &slices[..chunks.len()]) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+        sent => sent?,
+    };
+    while let Some(Chunk::Bytes(first)) = chunks.first_mut() {
+        if sent < first.len() {
+            first.advance(sent);
+            return Ok(false);
+        }
+        sent -= first.len();
+        chunks.remove(0);
+    }
+    Ok(true)
+}
 
 /// Writes all chunks in order and leaves `chunks` empty.
 pub(crate) async fn write(stream: &TcpStream, chunks: &mut Chunks) -> io::Result<()> {
@@ -104,11 +135,11 @@ mod tests {
 
     use super::*;
     use crate::os::disk::{Disk, File, Open, TempDir};
-    use crate::os::net;
+    use crate::os::net::{self, Sockets};
 
     /// What arrives at the other end of a socket when `send` writes to this one.
     async fn received<F: Future<Output = ()>>(send: impl FnOnce(TcpStream) -> F) -> Vec<u8> {
-        let listener = net::listen(([127, 0, 0, 1], 0).into(), 1).unwrap();
+        let listener = net::listen(([127, 0, 0, 1], 0).into(), Sockets::default()).unwrap();
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         let connect = socket.connect(listener.local_addr().unwrap());
         let (client, server) = tokio::join!(connect, listener.accept());
@@ -196,6 +227,26 @@ mod tests {
         })
         .await;
         assert!(got == expected);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_taken_at_once_is_left() {
+        let long = Bytes::from(vec![7; 20_000_000]);
+        let mut chunks = vec![
+            Chunk::Bytes(Bytes::from_static(b"head")),
+            Chunk::Bytes(long.clone()),
+        ];
+        let got = received(|stream| async move {
+            stream.writable().await.unwrap();
+            assert!(!write_now(&stream, &mut chunks).unwrap());
+            assert_eq!(chunks.len(), 1);
+            write(&stream, &mut chunks).await.unwrap();
+            let mut tail = vec![Chunk::Bytes(Bytes::from_static(b"tail"))];
+            stream.writable().await.unwrap();
+            assert!(write_now(&stream, &mut tail).unwrap() && tail.is_empty());
+        })
+        .await;
+        assert!(got == [b"head", &long[..], b"tail"].concat());
     }
 
     #[tokio::test]

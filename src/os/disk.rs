@@ -160,10 +160,10 @@ impl Disk {
     /// The space on the file system that holds `path`.
     pub(crate) fn space(self, path: &Path) -> io::Result<Space> {
         let stat = nix::sys::statvfs::statvfs(path)?;
-        let unit = u64::from(stat.fragment_size());
+        let unit = stat.fragment_size();
         Ok(Space {
-            total: u64::from(stat.blocks()).saturating_mul(unit),
-            usable: u64::from(stat.blocks_available()).saturating_mul(unit),
+            total: stat.blocks().saturating_mul(unit),
+            usable: stat.blocks_available().saturating_mul(unit),
         })
     }
 }
@@ -246,6 +246,9 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 #[cfg(test)]
+pub(crate) use tests::TempDir;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -303,6 +306,3 @@ mod tests {
         assert_eq!(Disk.list(dir.path()).unwrap().len(), 1);
     }
 }
-
-#[cfg(test)]
-pub(crate) use tests::TempDir;

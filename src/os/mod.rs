@@ -1,10 +1,11 @@
-//! The only door to the machine: clock, disk, network, chance and tasks.
+//! The only door to the machine: clock, disk, network, chance, tasks, and how much is logged.
 //!
 //! Everything above asks here, so that a test can put another machine underneath.
 
 pub(crate) mod clock;
 pub(crate) mod disk;
 pub(crate) mod limits;
+pub(crate) mod log_levels;
 pub(crate) mod net;
 pub(crate) mod random;
 pub(crate) mod residency;

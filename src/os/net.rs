@@ -6,8 +6,30 @@ use std::net::SocketAddr;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 
+/// How a listening socket and those that it accepts are set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sockets {
+    /// How many connections may wait to be accepted.
+    pub(crate) backlog: i32,
+    /// The size of the send buffer; `None` leaves it to the system.
+    pub(crate) send_buffer: Option<usize>,
+    /// The size of the receive buffer; `None` leaves it to the system.
+    pub(crate) receive_buffer: Option<usize>,
+}
+
+#[cfg(test)]
+impl Default for Sockets {
+    fn default() -> Self {
+        Self {
+            backlog: 50,
+            send_buffer: None,
+            receive_buffer: None,
+        }
+    }
+}
+
 /// Listens on `address`; port 0 lets the system choose.
-pub(crate) fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr, sockets: Sockets) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -18,9 +40,16 @@ pub(crate) fn listen(address: SocketAddr, backlog: i32) -> io::Result<TcpListene
         // The IPv6 wildcard takes IPv4 as well, as a Java broker's does.
         socket.set_only_v6(false)?;
     }
+    // What is accepted inherits the sizes, and the window is told at the very beginning.
+    if let Some(size) = sockets.send_buffer {
+        socket.set_send_buffer_size(size)?;
+    }
+    if let Some(size) = sockets.receive_buffer {
+        socket.set_recv_buffer_size(size)?;
+    }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(backlog)?;
+    socket.listen(sockets.backlog)?;
     TcpListener::from_std(socket.into())
 }
 

@@ -43,3 +43,10 @@ pub(crate) async fn send_bytes(
         })
         .await
 }
+
+/// The same without waiting; an error of the kind `WouldBlock` when the socket takes nothing.
+pub(crate) fn send_bytes_now(stream: &TcpStream, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    stream.try_io(Interest::WRITABLE, || {
+        SockRef::from(stream).send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+    })
+}

@@ -2,8 +2,10 @@
 
 use std::future::Future;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::thread;
 
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -29,7 +31,7 @@ impl Tasks {
     {
         let alarm = Alarm {
             name,
-            stop: Some(self.stop.clone()),
+            stop: self.stop.clone(),
         };
         self.tracker.spawn(async move {
             let _alarm = alarm;
@@ -42,10 +44,16 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.tracker.spawn(async move {
-            let _alarm = Alarm { name, stop: None };
-            future.await;
-        });
+        // An async block around the future would hold it twice.
+        let caught = AssertUnwindSafe(future).catch_unwind();
+        self.tracker.spawn(caught.map(move |ended| {
+            if ended.is_err() {
+                error!(
+                    task = name,
+                    "a task panicked, this is a defect of the broker"
+                );
+            }
+        }));
     }
 
     /// Ends when the group is told to stop.
@@ -74,24 +82,14 @@ impl Tasks {
 /// Sounds when its task panics: a panic unwinds through it.
 struct Alarm {
     name: &'static str,
-    /// The group that a panic stops, if it does.
-    stop: Option<CancellationToken>,
+    stop: CancellationToken,
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        if !thread::panicking() {
-            return;
-        }
-        match &self.stop {
-            Some(stop) => {
-                error!(task = self.name, "a task panicked, the node stops");
-                stop.cancel();
-            }
-            None => error!(
-                task = self.name,
-                "a task panicked, this is a defect of the broker"
-            ),
+        if thread::panicking() {
+            error!(task = self.name, "a task panicked, the node stops");
+            self.stop.cancel();
         }
     }
 }

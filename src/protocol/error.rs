@@ -184,7 +184,7 @@ impl fmt::Display for ErrorCode {
 
 /// An answer that says no: a wire code and, where the API has room for it, a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{code}: {}", self.message.as_deref().unwrap_or(self.code.message()))]
+#[error("{code}: {}", self.message.as_deref().unwrap_or_else(|| self.code.message()))]
 pub(crate) struct Refusal {
     pub(crate) code: ErrorCode,
     /// `None` when Kafka attaches no words of its own.
@@ -210,7 +210,9 @@ impl Refusal {
 
     /// The words for the client: its own, or Kafka's default ones of the code.
     pub(crate) fn words(&self) -> &str {
-        self.message.as_deref().unwrap_or(self.code.message())
+        self.message
+            .as_deref()
+            .unwrap_or_else(|| self.code.message())
     }
 }
 

@@ -29,14 +29,14 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Takes the next whole frame, without its size, or `None` until more has been read.
+    /// The size of the next frame, once it has arrived.
     ///
     /// `limit` tells the most bytes a frame may have, from its API key once that has arrived:
     /// a small request cannot claim the room of a Produce.
-    pub(crate) fn next(
-        &mut self,
+    pub(crate) fn size(
+        &self,
         limit: impl Fn(Option<i16>) -> usize,
-    ) -> Result<Option<Bytes>, BadFrame> {
+    ) -> Result<Option<usize>, BadFrame> {
         let Some(size) = self.announced()? else {
             return Ok(None);
         };
@@ -45,12 +45,18 @@ impl Frames {
         if size > limit {
             return Err(BadFrame::TooLarge { size, limit });
         }
+        Ok(Some(size))
+    }
+
+    /// Takes the next frame of that size, without the size before it; makes room and gives `None`
+    /// until all of it has been read.
+    pub(crate) fn take(&mut self, size: usize) -> Option<Bytes> {
         if self.buffer.len() < SIZE_LEN + size {
             self.reserve_for(size);
-            return Ok(None);
+            return None;
         }
         self.buffer.advance(SIZE_LEN);
-        Ok(Some(self.buffer.split_to(size).freeze()))
+        Some(self.buffer.split_to(size).freeze())
     }
 
     /// Where the socket's next bytes go; room for at least a small request.
@@ -94,6 +100,15 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Frames {
+        fn next(
+            &mut self,
+            limit: impl Fn(Option<i16>) -> usize,
+        ) -> Result<Option<Bytes>, BadFrame> {
+            Ok(self.size(limit)?.and_then(|size| self.take(size)))
+        }
+    }
 
     fn frames(bytes: &[u8]) -> Frames {
         let mut frames = Frames::default();

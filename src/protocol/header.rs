@@ -24,13 +24,15 @@ impl Start {
     }
 }
 
-/// Reads the header and leaves the body in `frame`; the client id, `None` when null.
+/// Reads the header and leaves the body in `frame`; the client id, `None` when null. It is a copy:
+/// an answer that waits must not keep the frame in memory.
 ///
 /// `flexible` tells whether the request has header version 2. The client id of version 2 is still
 /// a classic string (KIP-482).
 pub(crate) fn take(frame: &mut Bytes, flexible: bool) -> Result<Option<StrBytes>, anyhow::Error> {
     let version = if flexible { 2 } else { 1 };
-    Ok(RequestHeader::decode(frame, version)?.client_id)
+    let client_id = RequestHeader::decode(frame, version)?.client_id;
+    Ok(client_id.map(|id| StrBytes::from_string(id.as_str().to_owned())))
 }
 
 /// Appends a response header; `flexible` adds the empty tagged section of version 1.

@@ -12,6 +12,7 @@ use tracing::error;
 use super::fault::Fault;
 use crate::base::TopicPartition;
 use crate::log::dir::DoomedFolder;
+use crate::log::log;
 
 /// What partitions ask of the background.
 #[derive(Debug, Default)]
@@ -22,6 +23,25 @@ pub(crate) struct Background {
     wake: Notify,
 }
 
+/// What is renamed away and waits for its removal.
+#[derive(Debug)]
+pub(crate) enum Doomed {
+    /// A deleted partition's folder.
+    Folder(DoomedFolder),
+    /// Segments below a log's start.
+    Files(log::Doomed),
+}
+
+impl Doomed {
+    /// Removes it. Waits for the disk.
+    pub(crate) fn remove(self) -> Result<(), crate::log::fault::Fault> {
+        match self {
+            Self::Folder(folder) => folder.remove(),
+            Self::Files(files) => files.remove(),
+        }
+    }
+}
+
 /// What is due as soon as possible, or at its time.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
@@ -29,8 +49,8 @@ pub(crate) struct Due {
     pub(crate) flushes: HashSet<TopicPartition>,
     /// Partitions whose directory failed, with the first fault of each.
     pub(crate) failed: Vec<TopicPartition>,
-    /// Folders to remove, with their time.
-    pub(crate) doomed: Vec<(Instant, DoomedFolder)>,
+    /// Folders and files to remove, with their time.
+    pub(crate) doomed: Vec<(Instant, Doomed)>,
 }
 
 impl Background {
@@ -54,9 +74,9 @@ impl Background {
         self.wake.notify_one();
     }
 
-    /// Has a folder removed when its time has come.
-    pub(crate) fn remove(&self, at: Instant, folder: DoomedFolder) {
-        self.due.lock().doomed.push((at, folder));
+    /// Has something removed when its time has come.
+    pub(crate) fn remove(&self, at: Instant, doomed: Doomed) {
+        self.due.lock().doomed.push((at, doomed));
         self.wake.notify_one();
     }
 
@@ -70,7 +90,7 @@ impl Background {
         self.dirty.swap(false, Ordering::AcqRel)
     }
 
-    /// When the next folder is to be removed.
+    /// When the next removal is due.
     pub(crate) fn next_removal(&self) -> Option<Instant> {
         self.due.lock().doomed.iter().map(|(at, _)| *at).min()
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 use tracing::{debug, error, info, warn};
 
-use super::background::Background;
+use super::background::{Background, Doomed};
 use super::config::{self, Told};
 use super::partition::{Partition, Role};
 use crate::base::{DirectoryId, NodeId, TopicId, TopicPartition};
@@ -78,7 +78,8 @@ impl Manager {
             progress: &progress,
         });
         for folder in loaded.deleted {
-            self.background.remove(self.removal_time(), folder);
+            self.background
+                .remove(self.removal_time(), Doomed::Folder(folder));
         }
         for failed in loaded.failed {
             report(&failed);
@@ -217,7 +218,9 @@ impl Manager {
             partition.retire();
             let of = TopicPartition::new(name, index);
             match self.dirs.delete(&of) {
-                Ok(Some(folder)) => self.background.remove(self.removal_time(), folder),
+                Ok(Some(folder)) => self
+                    .background
+                    .remove(self.removal_time(), Doomed::Folder(folder)),
                 Ok(None) => {}
                 Err(fault) => self.background.fail(&of, &fault.into()),
             }
@@ -275,9 +278,9 @@ impl Manager {
         for of in due.flushes {
             self.flush(&of);
         }
-        for (_, folder) in due.doomed {
-            if let Err(fault) = folder.remove() {
-                warn!(%fault, "a deleted folder cannot be removed");
+        for (_, doomed) in due.doomed {
+            if let Err(fault) = doomed.remove() {
+                warn!(%fault, "deleted files cannot be removed");
             }
         }
         for of in due.failed {

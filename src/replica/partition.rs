@@ -4,16 +4,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use super::background::Background;
+use super::background::{Background, Doomed};
 use super::fault::Fault;
 use super::isr::Replicas;
 use super::wait::WaitList;
 use crate::base::{LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
-use crate::log::append::Rejection;
+use crate::log::append::{self, Checked, Rejection, Rules};
 use crate::log::dir::LogDir;
 use crate::log::dirs::LogHandle;
 use crate::log::log::{AppendContext, AppendError, Appended, Log};
@@ -24,8 +25,11 @@ use crate::os::{clock, tasks};
 use crate::protocol::error::ErrorCode;
 
 /// An append up to this size runs where it is asked for, unless another holds the log: it costs
-/// less than the hop to the blocking pool.
+/// about as much as the hop to the blocking pool.
 const INLINE_BYTES: usize = 256 << 10;
+
+/// The same for a compressed batch, whose bytes say little of the work to check it.
+const INLINE_COMPRESSED_BYTES: usize = 1 << 10;
 
 /// What this node is to a partition, as the metadata says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -250,9 +254,14 @@ impl Partition {
     }
 
     /// Appends one batch as the leader. `all` demands enough in-sync replicas first (acks=all).
+    ///
+    /// The batch is checked without the log's lock. What is small and plain is checked and
+    /// written right here, unless another append holds the log; all else goes to the blocking
+    /// pool.
     pub(crate) async fn append(
         self: &Arc<Self>,
         records: Bytes,
+        is_compressed: bool,
         origin: Origin,
         all: bool,
     ) -> Result<Appended, NotAppended> {
@@ -260,24 +269,50 @@ impl Partition {
         if all && !role.replicas.suffice() {
             return Err(ErrorCode::NotEnoughReplicas.into());
         }
-        if records.len() <= INLINE_BYTES
-            && let Some(log) = self.log.try_lock()
-        {
-            return self.append_locked(log, &records, origin, &role);
+        let limit = if is_compressed {
+            INLINE_COMPRESSED_BYTES
+        } else {
+            INLINE_BYTES
+        };
+        if records.len() > limit {
+            let this = self.clone();
+            let work = move || this.append_waiting(this.check(&records, origin)?, origin, &role);
+            return finished(tasks::blocking(work).await);
+        }
+        let checked = self.check(&records, origin)?;
+        if let Some(log) = self.log.try_lock() {
+            return self.append_locked(log, checked, origin, &role);
         }
         let this = self.clone();
-        let work = tasks::blocking(move || {
-            let log = this.log.lock();
-            this.append_locked(log, &records, origin, &role)
-        });
-        work.await
-            .unwrap_or_else(|_| Err(ErrorCode::UnknownServerError.into()))
+        let work = move || this.append_waiting(checked, origin, &role);
+        finished(tasks::blocking(work).await)
+    }
+
+    fn check(&self, records: &Bytes, origin: Origin) -> Result<Checked, NotAppended> {
+        let rules = Rules {
+            config: &self.reader.config(),
+            origin,
+            at: &self.name,
+            now_ms: clock::wall_ms(),
+            log_start_offset: self.reader.log_start_offset(),
+        };
+        append::check(records, &rules).map_err(|no| NotAppended::Rejected(Box::new(no)))
+    }
+
+    /// Appends once the log is free; waits, so not on a runtime thread.
+    fn append_waiting(
+        &self,
+        checked: Checked,
+        origin: Origin,
+        role: &Role,
+    ) -> Result<Appended, NotAppended> {
+        self.append_locked(self.log.lock(), checked, origin, role)
     }
 
     fn append_locked(
         &self,
-        mut log: parking_lot::MutexGuard<'_, Log>,
-        records: &Bytes,
+        mut log: MutexGuard<'_, Log>,
+        checked: Checked,
         origin: Origin,
         role: &Role,
     ) -> Result<Appended, NotAppended> {
@@ -291,7 +326,7 @@ impl Partition {
             now_ms: clock::wall_ms(),
             proof: Proof::NotNeeded,
         };
-        let appended = log.append(records, context);
+        let appended = log.append_checked(checked, context);
         drop(log);
         match appended {
             Ok(appended) => {
@@ -305,6 +340,54 @@ impl Partition {
             }
             Err(AppendError::Misplaced { .. } | AppendError::Corrupt(_)) => {
                 Err(ErrorCode::UnknownServerError.into())
+            }
+        }
+    }
+
+    /// Deletes the records before `offset`, -1 for all that are committed; says where the log
+    /// begins now. Segments that lie wholly before it are removed
+    /// after `delay`, so that who still reads them finds them.
+    pub(crate) async fn delete_records(
+        self: &Arc<Self>,
+        offset: i64,
+        delay: Duration,
+    ) -> Result<i64, ErrorCode> {
+        let this = self.clone();
+        let work = tasks::blocking(move || this.delete_records_locked(offset, delay));
+        work.await.unwrap_or(Err(ErrorCode::UnknownServerError))
+    }
+
+    fn delete_records_locked(&self, offset: i64, delay: Duration) -> Result<i64, ErrorCode> {
+        let mut log = self.log.lock();
+        self.check_leader(-1)?;
+        let high_watermark = self.high_watermark();
+        let offset = if offset == -1 { high_watermark } else { offset };
+        if !(0..=high_watermark).contains(&offset) {
+            return Err(ErrorCode::OffsetOutOfRange);
+        }
+        let doomed = log.advance_log_start(offset).and_then(|rose| {
+            if rose {
+                log.delete_below(offset).map(Some)
+            } else {
+                Ok(None)
+            }
+        });
+        let start = log.log_start_offset();
+        drop(log);
+        match doomed {
+            Ok(Some(doomed)) => {
+                self.background.appended();
+                if !doomed.is_empty() {
+                    self.background
+                        .remove(clock::now() + delay, Doomed::Files(doomed));
+                }
+                self.waiting.wake();
+                Ok(start)
+            }
+            Ok(None) => Ok(start),
+            Err(fault) => {
+                self.background.fail(&self.name, &fault.into());
+                Err(ErrorCode::KafkaStorageError)
             }
         }
     }
@@ -380,4 +463,11 @@ impl Partition {
     pub(crate) fn with_log<T>(&self, work: impl FnOnce(&mut Log) -> T) -> T {
         work(&mut self.log.lock())
     }
+}
+
+/// What an append on the blocking pool came to; its panic is a defect that is logged there.
+fn finished(
+    appended: Result<Result<Appended, NotAppended>, tokio::task::JoinError>,
+) -> Result<Appended, NotAppended> {
+    appended.unwrap_or_else(|_| Err(ErrorCode::UnknownServerError.into()))
 }

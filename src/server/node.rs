@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::watch;
@@ -13,6 +14,7 @@ use super::publish::Publisher;
 use super::{controller, settings};
 use crate::api::Table;
 use crate::api::context::Parts;
+use crate::api::fetch::session::Sessions;
 use crate::base::{DirectoryId, NodeId, Uuid};
 use crate::config::options::Options;
 use crate::config::{BrokerConfig, Endpoint as Address, SecurityProtocol};
@@ -21,12 +23,15 @@ use crate::log::dirs::{FailedDir, LogDirs};
 use crate::log::layout::MetaProperties;
 use crate::metadata::bootstrap;
 use crate::metadata::record::Endpoint;
-use crate::net::listener::Listener;
+use crate::net::budget::Budget;
+use crate::net::connections::Connections;
+use crate::net::listener::{Hall, Listener};
 use crate::os::disk::Disk;
+use crate::os::net::{self, Sockets};
+use crate::os::random;
 use crate::os::tasks::{self, Tasks};
-use crate::os::{net, random};
 use crate::protocol::error::Refusal;
-use crate::quorum::{Published, Quorum};
+use crate::quorum::{self, Published, Quorum};
 use crate::replica::manager::Manager;
 use crate::security::session::ListenerKind;
 
@@ -46,7 +51,7 @@ pub(crate) enum Fault {
     #[error(transparent)]
     Log(#[from] crate::log::fault::Fault),
     #[error(transparent)]
-    Quorum(#[from] crate::quorum::Fault),
+    Quorum(#[from] quorum::Fault),
     #[error("Socket server failed to bind to {host}:{port}: {source}")]
     Bind {
         host: String,
@@ -81,12 +86,13 @@ impl Node {
 
         let metadata_dir = metadata_dir(&config);
         let directory = directory_id(&dirs, &metadata_dir)?;
+        let formatted = quorum::formatted(Disk, &metadata_dir)?;
+        let formatted = formatted.unwrap_or_else(bootstrap::default_features);
         let settings = settings::quorum(&config, &cluster_id, directory, metadata_dir);
         let quorum = Arc::new(Quorum::start(settings, Disk, &back, None).await?);
         let follower = quorum.follow();
         let options = Arc::new(Options::new(config.clone()));
         let rules = Arc::new(settings::controller(&config, &cluster_id, &options));
-        let formatted = bootstrap::default_features();
         let controller = controller::run(&quorum, node, rules, formatted, &back);
 
         let mut presence = Presence {
@@ -138,17 +144,24 @@ impl Node {
             node_id: node,
             cluster_id,
             advertises_reached_address: config.advertised_listeners.is_none(),
-            options,
+            options: options.clone(),
             metadata: metadata.clone(),
             controller,
+            quorum: Arc::downgrade(&quorum),
             committed: quorum.committed(),
             stopping: front.clone(),
             replicas: replicas.clone(),
             producer_ids: Default::default(),
+            fetch_sessions: Sessions::new(config.max_incremental_fetch_session_cache_slots),
         });
         let table = Arc::new(Table::new(parts));
+        let (brokers, controllers) = halls(&config, &options, &front);
         for (listener, _) in listeners {
-            listener.serve(table.clone(), REPLIES, &front);
+            let hall = match listener.kind() {
+                ListenerKind::Broker => brokers.clone(),
+                ListenerKind::Controller => controllers.clone(),
+            };
+            listener.serve(table.clone(), hall, &front);
         }
         info!("[KafkaRaftServer nodeId={node}] Kafka Server started");
         Ok(Self {
@@ -287,6 +300,45 @@ fn directory_id(dirs: &LogDirs, metadata_dir: &Path) -> Result<DirectoryId, Faul
         .unwrap_or(DirectoryId(Uuid::ZERO)))
 }
 
+/// What the brokers' and the controllers' listeners share; as in Kafka, they are limited apart.
+fn halls(config: &BrokerConfig, options: &Arc<Options>, tasks: &Tasks) -> (Hall, Hall) {
+    let endpoints = &config.endpoints;
+    let among_others = endpoints.listeners.len() > 1;
+    let hall = |protected| Hall {
+        connections: Connections::new(),
+        budget: Budget::new(config.queued_max_request_bytes, config.queued_max_requests),
+        options: options.clone(),
+        protected,
+        replies_max: REPLIES,
+    };
+    let inter_broker = among_others.then(|| endpoints.inter_broker.clone());
+    let halls = (hall(inter_broker), hall(None));
+    // A negative time is no limit.
+    if let Ok(idle_ms) = u64::try_from(config.connections_max_idle_ms) {
+        let idle = Duration::from_millis(idle_ms);
+        halls.0.connections.close_idle(idle, tasks);
+        halls.1.connections.close_idle(idle, tasks);
+    }
+    halls
+}
+
+/// How sockets are set up. Their sizes are the system's unless the options name them: it adapts
+/// them to each connection.
+fn sockets(config: &BrokerConfig) -> Sockets {
+    let named = |name: &str, size: i32| {
+        let size = usize::try_from(size).ok().filter(|size| *size > 0);
+        size.filter(|_| config.given.contains_key(name))
+    };
+    Sockets {
+        backlog: config.socket_listen_backlog_size,
+        send_buffer: named("socket.send.buffer.bytes", config.socket_send_buffer_bytes),
+        receive_buffer: named(
+            "socket.receive.buffer.bytes",
+            config.socket_receive_buffer_bytes,
+        ),
+    }
+}
+
 type Bound = Vec<(Listener, Address)>;
 
 async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
@@ -301,7 +353,7 @@ async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
         .map(|one| (one, ListenerKind::Controller));
     let mut bound = Vec::new();
     for (wanted, kind) in brokers.chain(controllers) {
-        let listener = bind_one(wanted, kind, config.socket_listen_backlog_size).await;
+        let listener = bind_one(wanted, kind, sockets(config)).await;
         let listener = listener.map_err(|source| Fault::Bind {
             host: wanted.host.clone(),
             port: wanted.port,
@@ -314,9 +366,13 @@ async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
     Ok(bound)
 }
 
-async fn bind_one(wanted: &Address, kind: ListenerKind, backlog: i32) -> std::io::Result<Listener> {
+async fn bind_one(
+    wanted: &Address,
+    kind: ListenerKind,
+    sockets: Sockets,
+) -> std::io::Result<Listener> {
     let address = net::resolve(&wanted.host, wanted.port).await?;
-    Listener::bind(&wanted.listener, kind, address, backlog)
+    Listener::bind(&wanted.listener, kind, address, sockets)
 }
 
 /// A wildcard is shown as the loopback address, where it can be reached.

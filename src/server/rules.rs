@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::api::configs::refusal;
-use crate::base::NodeId;
 use crate::config::alter::{self, BrokerTarget};
 use crate::config::client_metrics::plausible_pattern;
 use crate::config::key::{self, ConfigType, Key};
@@ -11,11 +10,11 @@ use crate::config::options::Options;
 use crate::config::{broker_keys, client_metrics, group, topic};
 use crate::controller::configs::ConfigRules;
 use crate::metadata::image::configs::{self, Resource, ResourceType};
-use crate::protocol::error::Refusal;
+use crate::metadata::names;
+use crate::protocol::error::{ErrorCode, Refusal};
 
-/// The tables of this release, with the options in force on this node.
+/// The tables of this release, with the options in force here.
 pub(super) struct Tables {
-    pub(super) node_id: NodeId,
     pub(super) options: Arc<Options>,
 }
 
@@ -26,6 +25,7 @@ impl ConfigRules for Tables {
         all: &configs::Options,
         existing: &configs::Options,
     ) -> Result<(), Refusal> {
+        check_name(resource)?;
         let current = self.options.current();
         let checked = match resource.kind {
             ResourceType::Topic => alter::check_topic(all, existing, &current.config),
@@ -53,6 +53,27 @@ impl ConfigRules for Tables {
     fn default_value(&self, kind: ResourceType, name: &str) -> Option<String> {
         find(kind, name)?.default_text().map(str::to_owned)
     }
+}
+
+/// Which names resources may have (ControllerConfigurationValidator).
+fn check_name(resource: &Resource) -> Result<(), Refusal> {
+    let name = resource.name.as_str();
+    let why = match resource.kind {
+        ResourceType::Topic if name.is_empty() => "Default topic resources are not allowed.",
+        ResourceType::Topic => return names::validate(name),
+        ResourceType::Group if name.is_empty() => "Default group resources are not allowed.",
+        ResourceType::ClientMetrics if name.is_empty() => "Subscription name can't be empty",
+        ResourceType::Broker if !name.is_empty() => match name.parse::<i32>() {
+            Ok(0..) => return Ok(()),
+            Ok(_) => "Invalid negative broker ID.",
+            Err(_) => "Unable to parse broker name as a base 10 number.",
+        },
+        ResourceType::Broker
+        | ResourceType::BrokerLogger
+        | ResourceType::Group
+        | ResourceType::ClientMetrics => return Ok(()),
+    };
+    Err(Refusal::new(ErrorCode::InvalidRequest, why))
 }
 
 fn find(kind: ResourceType, name: &str) -> Option<&'static Key> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kafka_protocol::messages::fetch_response::{AbortedTransaction, EpochEndOffset, PartitionData};
 
-use super::plan::{Limits, Wanted};
+use super::plan::{Ask, Asked, Limits, Wanted};
 use super::{CONSUMER, Reader};
 use crate::base::LeaderEpoch;
 use crate::log::epochs::EpochEnd;
@@ -27,10 +27,10 @@ impl Outcome {
         self.slice.as_ref().map_or(0, |slice| slice.len)
     }
 
-    fn new(wanted: &Wanted) -> Self {
+    fn new(index: i32) -> Self {
         Self {
             data: PartitionData::default()
-                .with_partition_index(wanted.index)
+                .with_partition_index(index)
                 .with_aborted_transactions(None)
                 .with_records(Some(Bytes::new())),
             slice: None,
@@ -39,8 +39,9 @@ impl Outcome {
     }
 
     /// An error; offsets are -1 as with every one (FetchResponse.partitionResponse).
-    fn error(wanted: &Wanted, code: ErrorCode) -> Self {
-        let mut outcome = Self::new(wanted);
+    pub(super) fn failed(index: i32, code: ErrorCode) -> Self {
+        let mut outcome = Self::new(index);
+        outcome.must_answer = true;
         outcome.data.error_code = code.code();
         outcome.data.high_watermark = -1;
         outcome.data.last_stable_offset = -1;
@@ -48,8 +49,8 @@ impl Outcome {
         outcome
     }
 
-    fn read(wanted: &Wanted, offsets: &Offsets) -> Self {
-        let mut outcome = Self::new(wanted);
+    fn read(index: i32, offsets: &Offsets) -> Self {
+        let mut outcome = Self::new(index);
         outcome.data.high_watermark = offsets.high_watermark;
         outcome.data.last_stable_offset = offsets.last_stable;
         outcome.data.log_start_offset = offsets.log_start;
@@ -63,49 +64,45 @@ pub(super) async fn all(wanted: &[Wanted], reader: Reader, limits: Limits) -> Ve
     let mut min_one = true;
     let mut outcomes = Vec::with_capacity(wanted.len());
     for one in wanted {
+        let index = one.asked.key.index;
         let outcome = match &one.partition {
-            Ok(partition) => match self::one(one, partition, reader, left, min_one).await {
-                Ok(outcome) => outcome,
-                Err(code) => Outcome {
-                    must_answer: true,
-                    ..Outcome::error(one, code)
-                },
-            },
-            Err(code) => absent(one, reader, *code),
+            Ok(partition) => self::one(&one.asked, partition, reader, left, min_one)
+                .await
+                .unwrap_or_else(|code| Outcome::failed(index, code)),
+            Err(code) if one.is_unknown() => unknown(index, *code),
+            Err(code) => Outcome::failed(index, *code),
         };
-        left = left.saturating_sub(outcome.len());
-        min_one &= outcome.len() == 0;
+        let len = outcome.len();
+        left = left
+            .saturating_sub(i32::try_from(len).unwrap_or(i32::MAX))
+            .max(0);
+        min_one &= len == 0;
         outcomes.push(outcome);
     }
     outcomes
 }
 
-/// What is unknown does not end the wait for the others; a replica that is not here does.
-fn absent(wanted: &Wanted, reader: Reader, code: ErrorCode) -> Outcome {
-    let mut outcome = Outcome::error(wanted, code);
-    outcome.must_answer = code == ErrorCode::NotLeaderOrFollower;
-    if !outcome.must_answer {
-        let _ = reader;
-        outcome.data.aborted_transactions = Some(Vec::new());
-    }
+/// What is unknown does not end the wait for the others.
+fn unknown(index: i32, code: ErrorCode) -> Outcome {
+    let mut outcome = Outcome::failed(index, code);
+    outcome.must_answer = false;
+    outcome.data.aborted_transactions = Some(Vec::new());
     outcome
 }
 
 async fn one(
-    wanted: &Wanted,
+    asked: &Asked,
     partition: &Partition,
     reader: Reader,
-    left: usize,
+    left: i32,
     min_one: bool,
 ) -> Result<Outcome, ErrorCode> {
-    let ask = &wanted.ask;
+    let ask = &asked.ask;
     admit(partition, reader, ask.current_leader_epoch)?;
-    let max_bytes = usize::try_from(ask.partition_max_bytes)
-        .map_err(|_| ErrorCode::InvalidRequest)?
-        .min(left);
+    let max_bytes = usize::try_from(ask.max_bytes.min(left));
     let offsets = partition.offsets();
-    let mut outcome = Outcome::read(wanted, &offsets);
-    if let Some(diverging) = diverging(wanted, partition)? {
+    let mut outcome = Outcome::read(asked.key.index, &offsets);
+    if let Some(diverging) = diverging(ask, partition, &offsets)? {
         outcome.data.diverging_epoch = diverging;
         outcome.must_answer = true;
         return Ok(outcome);
@@ -114,7 +111,7 @@ async fn one(
     let want = Want {
         offset: ask.fetch_offset,
         upper: offsets.end(isolation),
-        max_bytes,
+        max_bytes: max_bytes.unwrap_or(0),
         min_one,
     };
     match partition.locate(want).await? {
@@ -125,6 +122,8 @@ async fn one(
             }
             Ok(outcome)
         }
+        // Kafka notices a negative size only where it would read (LogSegment.read).
+        Located::Slice(_) if max_bytes.is_err() => Err(ErrorCode::UnknownServerError),
         Located::Slice(slice) => {
             if isolation == Isolation::Stable {
                 outcome.data.aborted_transactions =
@@ -159,8 +158,12 @@ fn admit(partition: &Partition, reader: Reader, epoch: i32) -> Result<(), ErrorC
 }
 
 /// Whether the reader followed an epoch that ended earlier than it believes (KIP-595).
-fn diverging(wanted: &Wanted, partition: &Partition) -> Result<Option<EpochEndOffset>, ErrorCode> {
-    let epoch = wanted.ask.last_fetched_epoch;
+fn diverging(
+    ask: &Ask,
+    partition: &Partition,
+    offsets: &Offsets,
+) -> Result<Option<EpochEndOffset>, ErrorCode> {
+    let epoch = ask.last_fetched_epoch;
     if epoch < 0 {
         return Ok(None);
     }
@@ -168,10 +171,10 @@ fn diverging(wanted: &Wanted, partition: &Partition) -> Result<Option<EpochEndOf
         epoch: found,
         end_offset,
     } = partition.reader().epoch_end(LeaderEpoch(epoch));
-    if end_offset < 0 || found.0 < 0 {
+    if end_offset < 0 || found.0 < 0 || ask.fetch_offset < offsets.log_start {
         return Err(ErrorCode::OffsetOutOfRange);
     }
-    if found.0 < epoch || end_offset < wanted.ask.fetch_offset {
+    if found.0 < epoch || end_offset < ask.fetch_offset {
         return Ok(Some(
             EpochEndOffset::default()
                 .with_epoch(found.0)
