@@ -130,10 +130,9 @@ fn mutate(
         }
         let what = format!("api {key} v{version} with {}", hex(&body));
         let open = connection.get_or_insert_with(|| Connection::open(broker));
-        open.patience(if waits(key) {
-            Duration::from_millis(30)
-        } else {
-            Duration::from_secs(20)
+        open.patience(match broker.kind() {
+            Kind::Barnabas if !waits(key) => Duration::from_secs(20),
+            Kind::Barnabas | Kind::ApacheKafka => Duration::from_millis(30),
         });
         let sent = open.send(&with_length(&whole(key, version, &body)));
         match sent.and_then(|()| open.receive()) {
@@ -144,7 +143,9 @@ fn mutate(
             }
             Ok(None) => counts[1] += 1,
             Err(error) if is_silence(error.kind()) => {
-                assert!(waits(key), "neither an answer nor an end: {what}");
+                // Apache Kafka itself drops a request now and then, AddPartitionsToTxn for one.
+                let excused = waits(key) || broker.kind() == Kind::ApacheKafka;
+                assert!(excused, "neither an answer nor an end: {what}");
                 counts[2] += 1;
             }
             Err(_) => counts[1] += 1,
