@@ -179,6 +179,16 @@ impl Manager {
     ) -> Option<Arc<Partition>> {
         let of = TopicPartition::new(topic.name.clone(), index);
         let wanted = directory_of(registered, self.node);
+        let is_lost = |id: &DirectoryId| {
+            *id != DirectoryId::UNASSIGNED
+                && *id != DirectoryId::MIGRATING
+                && self.dirs.dir(*id).is_none()
+        };
+        if let Some(id) = wanted.filter(is_lost) {
+            // An empty log elsewhere would hide what was acknowledged.
+            error!(partition = %of, directory = %id, "the directory of a partition is not in use");
+            return None;
+        }
         let now_ms = clock::wall_ms();
         let log = self
             .dirs
@@ -225,6 +235,15 @@ impl Manager {
                 Err(fault) => self.background.fail(&of, &fault.into()),
             }
         }
+        self.forget_checkpoints();
+    }
+
+    /// Rewrites the checkpoints without what was deleted. They name partitions, not topic ids: a
+    /// new topic of the same name must not find the old one's offsets after a crash.
+    fn forget_checkpoints(&self) {
+        let mut failed = self.dirs.checkpoint();
+        failed.extend(self.checkpoint_high_watermarks());
+        self.lose(failed);
     }
 
     /// When a folder that is deleted now goes: `log.segment.delete.delay.ms` from now.
@@ -292,9 +311,21 @@ impl Manager {
         }
         if checkpoints.points {
             failed.extend(self.dirs.checkpoint());
+            self.rest();
         }
         self.lose(failed);
         !self.dirs.dirs().is_empty()
+    }
+
+    /// Forgets producers that were silent for long, and closes files that nobody writes to.
+    fn rest(&self) {
+        let now_ms = clock::wall_ms();
+        for partition in self.all() {
+            partition.with_log(|log| {
+                log.expire_producers(now_ms);
+                log.rest();
+            });
+        }
     }
 
     fn flush(&self, of: &TopicPartition) {
@@ -305,6 +336,12 @@ impl Manager {
         let flushed = flush.and_then(|flush| flush.sync().map(|()| flush));
         match flushed {
             Ok(flush) => handle.log.lock().end_flush(&flush),
+            // A log that was deleted meanwhile took its files along.
+            Err(_)
+                if self
+                    .dirs
+                    .log(of)
+                    .is_none_or(|now| !Arc::ptr_eq(&now.log, &handle.log)) => {}
             Err(fault) => self.background.fail(of, &fault.into()),
         }
     }

@@ -129,6 +129,9 @@ impl Node {
                 "the logs could not be opened; this is a defect".into(),
             ));
         }
+        if replicas.dirs().dirs().is_empty() {
+            return Err(Fault::Option("no log directory can be used".into()));
+        }
         replicas.run_background(&back);
         publisher.run(follower, image.end_offset, &back);
         member.unfence(image.end_offset - 1).await?;
