@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::api::configs::refusal;
-use crate::base::NodeId;
 use crate::config::alter::{self, BrokerTarget};
 use crate::config::client_metrics::plausible_pattern;
 use crate::config::key::{self, ConfigType, Key};
@@ -15,7 +14,6 @@ use crate::protocol::error::Refusal;
 
 /// The tables of this release, with the options in force on this node.
 pub(super) struct Tables {
-    pub(super) node_id: NodeId,
     pub(super) options: Arc<Options>,
 }
 

@@ -58,7 +58,6 @@ pub(super) fn controller(
         // An idle node writes nothing: an only voter has nobody to prove its liveness to.
         max_idle: None,
         rules: Box::new(Tables {
-            node_id,
             options: options.clone(),
         }),
         uuid: Box::new(random::uuid),
