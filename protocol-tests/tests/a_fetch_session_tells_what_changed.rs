@@ -1,8 +1,11 @@
 //! Fetch sessions (KIP-227) frame by frame: what stock clients do not show.
 
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic, ForgottenTopic};
-use kafka_protocol::messages::{BrokerId, DeleteTopicsRequest, FetchRequest, FetchResponse};
-use protocol_tests::wire::{Connection, topic_name};
+use kafka_protocol::messages::{
+    BrokerId, DeleteTopicsRequest, FetchRequest, FetchResponse, ResponseHeader,
+};
+use kafka_protocol::protocol::{Decodable, HeaderVersion};
+use protocol_tests::wire::{Connection, frame, topic_name};
 use protocol_tests::{Broker, Kind};
 use uuid::Uuid;
 
@@ -297,4 +300,24 @@ fn a_level_of_isolation_that_nobody_knows_is_a_server_error() {
     let answer = client.ask(NAMES, &request(0, -1, one).with_isolation_level(2));
     assert_eq!(answer.error_code, UNKNOWN_SERVER_ERROR);
     assert_eq!(told(&answer), [(0, UNKNOWN_SERVER_ERROR, -1, 0)]);
+}
+
+#[test]
+fn a_fetch_that_waits_is_told_that_its_topic_is_deleted() {
+    let (broker, mut client, id) = story();
+    let mut other = Connection::open(&broker);
+    let one = vec![by_id(id, vec![partition(0, 0)])];
+    let waiting = request(0, -1, one).with_max_wait_ms(15_000);
+    client.send(&frame(IDS, 1, &waiting)).unwrap();
+    assert!(client.is_silent(std::time::Duration::from_millis(300)));
+    let delete = DeleteTopicsRequest::default()
+        .with_topic_names(vec![topic_name("story")])
+        .with_timeout_ms(10_000);
+    assert_eq!(other.ask(5, &delete).responses[0].error_code, NONE);
+    let start = std::time::Instant::now();
+    let mut bytes = client.receive().unwrap().expect("an answer");
+    assert!(start.elapsed().as_secs() < 10);
+    ResponseHeader::decode(&mut bytes, FetchResponse::header_version(IDS)).unwrap();
+    let answer = FetchResponse::decode(&mut bytes, IDS).unwrap();
+    assert_eq!(told(&answer), [(0, UNKNOWN_TOPIC_OR_PARTITION, -1, 0)]);
 }

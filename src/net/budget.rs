@@ -98,7 +98,7 @@ mod tests {
         assert!(budget.take(1).is_none());
         drop(small);
         assert!(budget.take(1).is_none());
-        tokio::join!(budget.some_left(), async { drop(large) });
+        tokio::join!(biased; budget.some_left(), async { drop(large) });
         assert_eq!(budget.left.as_ref().unwrap().load(Ordering::Acquire), 100);
     }
 

@@ -218,6 +218,11 @@ impl Partition {
         self.waiting.wake();
     }
 
+    /// Whether it is deleted.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
     /// Serves nobody any more: its directory failed.
     pub(crate) fn take_offline(&self) {
         self.offline.store(true, Ordering::Release);
