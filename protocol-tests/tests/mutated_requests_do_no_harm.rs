@@ -75,7 +75,10 @@ fn mutated_requests_are_answered_or_end_their_connection() {
     let before = broker.resident_bytes();
     let mut counts = [0; 3];
     for key in served.keys() {
+        let start = broker.resident_bytes();
         let of_this = mutate(&broker, *key, &seeds, each, &mut chance);
+        let grown = broker.resident_bytes().saturating_sub(start) >> 10;
+        println!("api {key}: {of_this:?}, {grown} KiB more resident");
         for (sum, count) in counts.iter_mut().zip(of_this) {
             *sum += count;
         }

@@ -79,7 +79,7 @@ fn entries(
         Some(ResourceType::Topic) => {
             names::validate(name)?;
             if ctx.image().topics.by_name(name).is_none() {
-                return Err(ErrorCode::UnknownTopicOrPartition.into());
+                return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, ""));
             }
             describe::topic(
                 &own(ctx, ResourceType::Topic, name),
