@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::watch;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::lifecycle::{Member, Presence};
 use super::publish::Publisher;
@@ -22,6 +22,7 @@ use crate::log::dir::Identity;
 use crate::log::dirs::{FailedDir, LogDirs};
 use crate::log::layout::MetaProperties;
 use crate::metadata::bootstrap;
+use crate::metadata::image::Image;
 use crate::metadata::record::Endpoint;
 use crate::net::budget::Budget;
 use crate::net::connections::Connections;
@@ -79,6 +80,7 @@ impl Node {
     /// Starts a node; when this returns it serves.
     pub(crate) async fn start(config: BrokerConfig) -> Result<Self, Fault> {
         check_roles(&config)?;
+        check_authorizer(&config)?;
         let node = NodeId(config.node_id);
         let (dirs, cluster_id) = open_dirs(&config)?;
         let listeners = bind(&config).await?;
@@ -114,6 +116,7 @@ impl Node {
         };
 
         let image = caught_up(&quorum).await;
+        warn_of_acls(&image.image);
         let replicas = Arc::new(Manager::new(node, options.clone(), dirs));
         let (handlers, metadata) = watch::channel(image.clone());
         let publisher = Publisher {
@@ -251,6 +254,35 @@ fn check_roles(config: &BrokerConfig) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Nothing is enforced here: an authorizer is accepted only where it would let everybody in. Every
+/// client of a PLAINTEXT listener is the user ANONYMOUS.
+fn check_authorizer(config: &BrokerConfig) -> Result<(), Fault> {
+    let is_set = !config.authorizer_class_name.trim().is_empty();
+    let is_super = config
+        .super_users()
+        .iter()
+        .any(|user| user == "User:ANONYMOUS");
+    if is_set && !is_super && !config.allow_everyone_if_no_acl_found() {
+        return Err(Fault::Option(
+            "authorizer.class.name is set, and this release enforces no access control: set \
+             allow.everyone.if.no.acl.found=true to go on without, or leave the option out"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Entries of an adopted cluster hold nobody back; better told than found out.
+fn warn_of_acls(image: &Image) {
+    let entries = image.acls.sorted().len();
+    if entries > 0 {
+        warn!(
+            entries,
+            "the cluster has access control entries; this release enforces none"
+        );
+    }
 }
 
 fn open_dirs(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
