@@ -39,12 +39,15 @@ pub(super) fn at<'a>(answer: &'a Value, path: &str) -> Option<&'a Value> {
         })
 }
 
-/// Every `ErrorCode` in an answer.
+/// Every error code in an answer: `ErrorCode`, `PartitionErrorCode` and the like.
 pub(super) fn error_codes(answer: &Value) -> Vec<Value> {
     match answer {
         Value::Array(list) => list.iter().flat_map(error_codes).collect(),
         Value::Object(fields) => {
-            let own = fields.get("ErrorCode").cloned().into_iter();
+            let own = fields
+                .iter()
+                .filter(|(name, _)| name.ends_with("ErrorCode"));
+            let own = own.map(|(_, code)| code.clone());
             own.chain(fields.values().flat_map(error_codes)).collect()
         }
         _ => Vec::new(),
