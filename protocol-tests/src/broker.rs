@@ -69,6 +69,9 @@ pub fn binary() -> PathBuf {
 /// folder is kept when `PROTOCOL_TESTS_KEEP` is set.
 pub struct Broker {
     kind: Kind,
+    /// Our binary is given Kafka's settings, a listener of its own for the controller included.
+    like_kafka: bool,
+    static_voters: bool,
     folder: TempDir,
     port: u16,
     controller_port: u16,
@@ -111,6 +114,8 @@ impl Broker {
         folder.disable_cleanup(std::env::var_os("PROTOCOL_TESTS_KEEP").is_some());
         Self {
             kind: Kind::chosen(),
+            like_kafka: false,
+            static_voters: true,
             folder,
             port: free_port(),
             controller_port: free_port(),
@@ -123,6 +128,34 @@ impl Broker {
         }
     }
 
+    /// One more setting, from its next start on.
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.settings.push((key.to_owned(), value.to_owned()));
+    }
+
+    /// From its next start on, the folder is another broker's.
+    pub fn switch_to(&mut self, kind: Kind) {
+        self.kind = kind;
+    }
+
+    /// Our binary starts with the settings that Kafka would be given.
+    pub fn speak_like_kafka(&mut self) {
+        self.like_kafka = true;
+    }
+
+    /// The voters are those that the folder names (KIP-853), and the settings only say where to
+    /// look for them.
+    pub fn without_static_voters(&mut self) {
+        self.static_voters = false;
+    }
+
+    /// Writes `server.properties`, as each start does; its path.
+    pub fn write_properties(&self) -> PathBuf {
+        let config = self.folder.path().join("server.properties");
+        fs::write(&config, self.properties()).expect("the folder can be written to");
+        config
+    }
+
     /// Starts it (again) on the same folder and port and waits until it is ready.
     #[track_caller]
     pub fn restart(&mut self) {
@@ -133,8 +166,7 @@ impl Broker {
     /// Starts it and waits for nothing.
     pub fn launch(&mut self) {
         assert!(self.process.is_none(), "it runs already");
-        let config = self.folder.path().join("server.properties");
-        fs::write(&config, self.properties()).expect("the folder can be written to");
+        let config = self.write_properties();
         let mut command = match self.kind {
             Kind::Barnabas => {
                 let mut command = Command::new(binary());
@@ -191,8 +223,10 @@ impl Broker {
         ];
         let mut set = |key: &str, value: String| lines.push((key.to_owned(), value));
         match self.kind {
-            Kind::Barnabas => set("listeners", format!("PLAINTEXT://127.0.0.1:{port}")),
-            Kind::ApacheKafka => {
+            Kind::Barnabas if !self.like_kafka => {
+                set("listeners", format!("PLAINTEXT://127.0.0.1:{port}"));
+            }
+            Kind::Barnabas | Kind::ApacheKafka => {
                 let controller = format!("127.0.0.1:{}", self.controller_port);
                 set(
                     "listeners",
@@ -202,7 +236,11 @@ impl Broker {
                     "advertised.listeners",
                     format!("PLAINTEXT://127.0.0.1:{port}"),
                 );
-                set("controller.quorum.voters", format!("1@{controller}"));
+                if self.static_voters {
+                    set("controller.quorum.voters", format!("1@{controller}"));
+                } else {
+                    set("controller.quorum.bootstrap.servers", controller);
+                }
                 set("controller.listener.names", "CONTROLLER".to_owned());
                 set(
                     "listener.security.protocol.map",

@@ -62,6 +62,13 @@ impl Connection {
         }
     }
 
+    /// How long to wait for an answer from here on.
+    pub fn patience(&self, limit: Duration) {
+        self.stream
+            .set_read_timeout(Some(limit))
+            .expect("a socket option");
+    }
+
     /// Our side's address: the peer that the broker's log names.
     pub fn local(&self) -> SocketAddr {
         self.stream
@@ -131,6 +138,21 @@ impl Connection {
         let mut frame = vec![0; length];
         self.stream.read_exact(&mut frame)?;
         Ok(Some(frame.into()))
+    }
+
+    /// Whether the broker neither answers nor closes for that long.
+    pub fn is_silent(&self, span: Duration) -> bool {
+        self.stream
+            .set_read_timeout(Some(span))
+            .expect("a socket option");
+        let silent = match self.stream.peek(&mut [0]) {
+            Ok(_) => false,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        };
+        self.stream
+            .set_read_timeout(Some(LIMIT))
+            .expect("a socket option");
+        silent
     }
 
     /// Waits for the broker to close the connection; a frame or silence in its place fails.

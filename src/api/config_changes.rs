@@ -73,6 +73,7 @@ pub(super) async fn incremental_alter(
         .collect();
     let mut outcomes = Vec::with_capacity(names.len());
     let mut asked = Vec::new();
+    let times = times(&names);
     for (named, resource) in names.iter().zip(&request.resources) {
         let changes: Vec<Change<'_>> = resource
             .configs
@@ -83,7 +84,7 @@ pub(super) async fn incremental_alter(
                 value: one.value.as_deref(),
             })
             .collect();
-        let looked_at = once(&names, *named)
+        let looked_at = once(&times, *named)
             .and_then(|()| look_at(&ctx, *named, &changes, request.validate_only));
         outcomes.push(match looked_at {
             Ok(Looked::Settled) => Some(Ok(())),
@@ -122,6 +123,7 @@ pub(super) async fn alter(
         .collect();
     let mut outcomes = Vec::with_capacity(names.len());
     let mut asked = Vec::new();
+    let times = times(&names);
     for (named, resource) in names.iter().zip(&request.resources) {
         let options: Named<String> = resource
             .configs
@@ -133,7 +135,7 @@ pub(super) async fn alter(
                 )
             })
             .collect();
-        let looked_at = once(&names, *named).and_then(|()| look_at_all(&ctx, *named, &options));
+        let looked_at = once(&times, *named).and_then(|()| look_at_all(&ctx, *named, &options));
         outcomes.push(match looked_at {
             Ok(resource) => {
                 asked.push((resource, options));
@@ -228,9 +230,18 @@ impl<'a> Change<'a> {
     }
 }
 
+/// How often each resource is named.
+fn times<'a>(names: &[Named2<'a>]) -> HashMap<Named2<'a>, usize> {
+    let mut times = HashMap::new();
+    for named in names {
+        *times.entry(*named).or_default() += 1;
+    }
+    times
+}
+
 /// A resource is named once, or refused wherever it is named.
-fn once(names: &[Named2<'_>], named: Named2<'_>) -> Outcome {
-    if names.iter().filter(|other| **other == named).count() == 1 {
+fn once(times: &HashMap<Named2<'_>, usize>, named: Named2<'_>) -> Outcome {
+    if times.get(&named) == Some(&1) {
         return Ok(());
     }
     Err(invalid("Each resource must appear at most once."))

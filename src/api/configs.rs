@@ -4,6 +4,7 @@
 //! - ListConfigResources v0 tells client metrics only (KIP-1000), v1 every kind (KIP-1142).
 
 use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
@@ -50,7 +51,13 @@ pub(super) async fn describe(
         return Err(ErrorCode::InvalidRequest.into());
     }
     let options = ctx.parts.options.current();
-    let results = request.resources.iter().map(|resource| {
+    // Each resource once for the same keys: its answer is much larger than its name.
+    let mut answered = HashSet::new();
+    let distinct = request.resources.iter().filter(|one| {
+        let name = one.resource_name.as_str();
+        answered.insert((one.resource_type, name, one.configuration_keys.as_deref()))
+    });
+    let results = distinct.map(|resource| {
         let entries = entries(&ctx, &options, resource);
         match entries {
             Ok(entries) => described(&request, ctx.version, resource, entries),
@@ -72,7 +79,7 @@ fn entries(
         Some(ResourceType::Topic) => {
             names::validate(name)?;
             if ctx.image().topics.by_name(name).is_none() {
-                return Err(ErrorCode::UnknownTopicOrPartition.into());
+                return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, ""));
             }
             describe::topic(
                 &own(ctx, ResourceType::Topic, name),

@@ -23,7 +23,7 @@ use super::producers::ProducerIds;
 use crate::os::tasks::Tasks;
 
 /// How long an answer waits for this broker to follow what it says.
-const FOLLOW: Duration = Duration::from_secs(5);
+const FOLLOW: Duration = Duration::from_secs(30);
 
 /// The parts of a running broker, the same for all requests.
 pub(crate) struct Parts {

@@ -265,8 +265,9 @@ impl Table {
         };
         let call = Call {
             correlation_id,
+            // A waiting fetch keeps what its list of partitions became; a long one waits alone.
+            overlaps: row.overlaps && (row.size == Size::Records || frame.len() <= SMALL_BYTES),
             body: frame,
-            overlaps: row.overlaps,
         };
         Ok((row, context, call))
     }

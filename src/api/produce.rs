@@ -49,6 +49,9 @@ fn names_new_leader(version: i16) -> bool {
     version >= 10
 }
 
+/// The records at fault that one answer names, in all its partitions.
+const RECORD_ERRORS: usize = 10_000;
+
 /// The client id with which Kafka's own tools may write to internal topics (AdminUtils).
 const ADMIN_CLIENT: &str = "__admin_client";
 
@@ -128,10 +131,19 @@ pub(super) async fn produce(
         clock::now() + Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
     let mut response = ProduceResponse::default();
     let mut waiting = Vec::new();
+    refuse_transactional(&request)?;
+    let last = last_of_each(&request, ctx.version);
+    let mut record_errors = RECORD_ERRORS;
     for (at, topic) in request.topic_data.iter().enumerate() {
         let mut outcomes = Vec::with_capacity(topic.partition_data.len());
-        for data in last_of_each(&topic.partition_data) {
+        for (place, data) in topic.partition_data.iter().enumerate() {
+            let key = key(topic, data.index, ctx.version);
+            if last.get(&key).is_some_and(|last| *last != (at, place)) {
+                continue;
+            }
             let outcome = append_one(&ctx, &request, topic, data).await;
+            // A batch may be refused without a wait, and there may be many of them.
+            tokio::task::coop::consume_budget().await;
             outcomes.push(match outcome {
                 Ok(written) => {
                     if request.acks == -1 && !is_committed(&written) {
@@ -139,7 +151,11 @@ pub(super) async fn produce(
                     }
                     success(ctx.version, data.index, &written.appended)
                 }
-                Err(error) => failure(ctx.version, data.index, &error),
+                Err(mut error) => {
+                    error.record_errors.truncate(record_errors);
+                    record_errors -= error.record_errors.len();
+                    failure(ctx.version, data.index, &error)
+                }
             });
         }
         response
@@ -190,23 +206,51 @@ fn is_committed(written: &Written) -> bool {
     written.partition.high_watermark() > written.appended.last_offset
 }
 
-/// Of a partition named twice, the last one counts: one append, one answer.
-fn last_of_each(data: &[PartitionProduceData]) -> impl Iterator<Item = &PartitionProduceData> {
-    let last: HashMap<i32, usize> = if data.len() > 1 {
-        data.iter()
-            .enumerate()
-            .map(|(at, one)| (one.index, at))
-            .collect()
+/// A topic as the request names it, and a partition.
+type Key<'a> = (&'a str, uuid::Uuid, i32);
+
+fn key(topic: &TopicProduceData, index: i32, version: i16) -> Key<'_> {
+    if carries_topic_ids(version) {
+        ("", topic.topic_id, index)
     } else {
-        HashMap::new()
+        (topic.name.as_str(), uuid::Uuid::nil(), index)
+    }
+}
+
+/// Where each partition is named last: that one counts, with one append and one answer. Empty
+/// when only one is named, as most often.
+fn last_of_each(request: &ProduceRequest, version: i16) -> HashMap<Key<'_>, (usize, usize)> {
+    let mut last = HashMap::new();
+    if let [topic] = &request.topic_data[..]
+        && topic.partition_data.len() == 1
+    {
+        return last;
+    }
+    for (at, topic) in request.topic_data.iter().enumerate() {
+        for (place, data) in topic.partition_data.iter().enumerate() {
+            last.insert(key(topic, data.index, version), (at, place));
+        }
+    }
+    last
+}
+
+/// Transactional records without a transactional id fail the whole request, before any append.
+fn refuse_transactional(request: &ProduceRequest) -> Result<(), Refusal> {
+    let mut records = request
+        .topic_data
+        .iter()
+        .flat_map(|topic| &topic.partition_data);
+    let is_transactional = |data: &PartitionProduceData| {
+        let header = data
+            .records
+            .as_ref()
+            .map(|records| append::single_batch(records));
+        matches!(header, Some(Ok(header)) if header.is_transactional())
     };
-    let keep = move |at: usize, one: &PartitionProduceData| {
-        last.get(&one.index).is_none_or(|last| *last == at)
-    };
-    data.iter()
-        .enumerate()
-        .filter(move |(at, one)| keep(*at, one))
-        .map(|(_, one)| one)
+    if request.transactional_id.is_none() && records.any(is_transactional) {
+        return Err(ErrorCode::TransactionalIdAuthorizationFailed.into());
+    }
+    Ok(())
 }
 
 async fn append_one(
@@ -220,7 +264,7 @@ async fn append_one(
         return Err(ErrorCode::UnknownTopicOrPartition.into());
     }
     let (records, header) = whole_batch(data)?;
-    check_batch(ctx, request, &found.name, &header)?;
+    check_batch(ctx, &found.name, &header)?;
     let partition = ctx
         .parts
         .replicas
@@ -262,12 +306,7 @@ fn whole_batch(data: &PartitionProduceData) -> Result<(Bytes, Header), Failure> 
     Ok((records, header))
 }
 
-fn check_batch(
-    ctx: &Context,
-    request: &ProduceRequest,
-    topic: &str,
-    header: &Header,
-) -> Result<(), Failure> {
+fn check_batch(ctx: &Context, topic: &str, header: &Header) -> Result<(), Failure> {
     if header.codec() == Ok(Codec::Zstd) && !knows_zstd(ctx.version) {
         let words = format!(
             "Produce requests with version {} are not allowed to use ZStandard compression",
@@ -283,18 +322,10 @@ fn check_batch(
         return Err(ErrorCode::InvalidTopicException.into());
     }
     if header.is_transactional() {
-        return Err(transactional(request).into());
+        // There are no transactions on this broker: no transactional id is known (KIP-890).
+        return Err(ErrorCode::InvalidProducerIdMapping.into());
     }
     Ok(())
-}
-
-/// There are no transactions on this broker: no transactional id may be used, and none is known
-/// (KIP-890).
-fn transactional(request: &ProduceRequest) -> ErrorCode {
-    match request.transactional_id {
-        None => ErrorCode::TransactionalIdAuthorizationFailed,
-        Some(_) => ErrorCode::InvalidProducerIdMapping,
-    }
 }
 
 /// acks=0: an error can only be told by closing the connection (KafkaApis.handleProduceRequest).

@@ -4,6 +4,7 @@
 //! - v2 flexible · v3 takes the producer's present id (KIP-360) · v4 PRODUCER_FENCED (KIP-588) · v5
 //!   TRANSACTION_ABORTABLE (KIP-890)
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -126,8 +127,10 @@ pub(super) async fn describe_producers(
     let mut response = DescribeProducersResponse::default();
     for topic in &request.topics {
         let name = topic.name.as_str();
-        let mut partitions = Vec::with_capacity(topic.partition_indexes.len());
-        for index in &topic.partition_indexes {
+        // Each partition once: its answer may be much larger than its number.
+        let indexes: BTreeSet<i32> = topic.partition_indexes.iter().copied().collect();
+        let mut partitions = Vec::with_capacity(indexes.len());
+        for index in &indexes {
             partitions.push(match known_topic(&ctx, name) {
                 Ok(()) => described(*index, active(&ctx, name, *index).await),
                 Err(refusal) => refused(*index, refusal.code, words(&refusal)),

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_steady_rate_waits_for_nothing() {
-        assert_eq!(waits((0..600).map(|n| n * 200)), Duration::ZERO);
+        assert_eq!(waits((0..600).map(|n| n * 210)), Duration::ZERO);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod logging;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
 
+use crate::config::markdown::markdown;
 use crate::config::{BrokerConfig, properties};
 use crate::os::disk::Disk;
 use crate::os::limits;
@@ -29,6 +31,8 @@ struct Cli {
 enum Command {
     /// Starts a node; an empty data folder is formatted.
     Start(Start),
+    /// Prints every option as Markdown: what it does, its type, default and bounds.
+    Options,
 }
 
 /// Options come from the file, then from KAFKA_* variables (KAFKA_LOG_DIRS is log.dirs), then
@@ -51,9 +55,11 @@ fn pair(text: &str) -> Result<(String, String), String> {
 /// Runs the command line.
 pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
-    let Command::Start(start) = cli
-        .command
-        .unwrap_or_else(|| Command::Start(Start::default()));
+    let start = match cli.command {
+        Some(Command::Options) => return print_options(),
+        Some(Command::Start(start)) => start,
+        None => Start::default(),
+    };
     logging::begin();
     let config = match configuration(&start) {
         Ok(config) => config,
@@ -71,6 +77,14 @@ pub(crate) fn run() -> ExitCode {
             code
         }
         Err(why) => refuse(&format!("the runtime does not start: {why}")),
+    }
+}
+
+fn print_options() -> ExitCode {
+    // A reader that has seen enough closes the pipe.
+    match std::io::stdout().write_all(markdown().as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

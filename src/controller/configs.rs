@@ -3,6 +3,8 @@
 //! What an option may be is asked of [`ConfigRules`]; here is decided what a request makes of the
 //! options that are set, and which records say so.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::base::NodeId;
 use crate::metadata::image::configs::{Options, Resource, ResourceType};
 use crate::metadata::record::{ClearElrRecord, ConfigRecord, Record};
@@ -87,12 +89,16 @@ impl State {
     ) -> Decided<Altered> {
         let mut records = Vec::new();
         let mut reply: Altered = Vec::new();
+        let mut times: HashMap<&Resource, usize> = HashMap::new();
+        for (resource, _) in resources {
+            *times.entry(resource).or_default() += 1;
+        }
+        let mut answered = HashSet::new();
         for (resource, wanted) in resources {
-            if reply.iter().any(|(answered, _)| answered == resource) {
+            if !answered.insert(resource) {
                 continue;
             }
-            let times = resources.iter().filter(|(r, _)| r == resource).count();
-            let result = if times > 1 {
+            let result = if times[resource] > 1 {
                 Err(invalid("Each resource must appear at most once."))
             } else {
                 decide(self, resource, wanted, &mut records)

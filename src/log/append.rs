@@ -112,13 +112,12 @@ fn shape_refusal(bad: BadBatch) -> Rejection {
             ErrorCode::CorruptMessage,
             format!("Record size {length} is less than the minimum record overhead (14)"),
         )),
-        BadBatch::Magic(_) | BadBatch::Checksum { .. } => {
+        BadBatch::Magic(_) | BadBatch::Checksum { .. } | BadBatch::TooSmall(_) => {
             Rejection::early(ErrorCode::CorruptMessage)
         }
-        BadBatch::CutShort { .. }
-        | BadBatch::TooSmall(_)
-        | BadBatch::Codec(_)
-        | BadBatch::Offsets { .. } => Rejection::early(ErrorCode::InvalidRecord),
+        BadBatch::CutShort { .. } | BadBatch::Codec(_) | BadBatch::Offsets { .. } => {
+            Rejection::early(ErrorCode::InvalidRecord)
+        }
     }
 }
 

@@ -247,6 +247,10 @@ impl LogDir {
     ) -> Result<Log, Fault> {
         let disk = self.cache.disk();
         let folder = self.path.join(name);
+        if disk.exists(&folder) && !disk.list(&folder).at(&folder)?.is_empty() {
+            let why = "a log lies here that this node does not serve; move it away";
+            return Err(Fault::Malformed { path: folder, why });
+        }
         disk.create_dir_all(&folder).at(&folder)?;
         if let Some(id) = topic_id {
             layout::write_topic_id(disk, &folder, id)?;

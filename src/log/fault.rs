@@ -43,6 +43,18 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Whether the process ran out of descriptors or memory: that passes, and says nothing of the
+    /// directory.
+    pub(crate) fn is_passing(&self) -> bool {
+        let Self::Disk { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.raw_os_error(),
+            Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+        )
+    }
+
     /// Whether a file was not there.
     pub(crate) fn is_not_found(&self) -> bool {
         match self {

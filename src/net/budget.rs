@@ -98,10 +98,7 @@ mod tests {
         assert!(budget.take(1).is_none());
         drop(small);
         assert!(budget.take(1).is_none());
-        let waiting = budget.clone();
-        let waiter = tokio::spawn(async move { waiting.some_left().await });
-        drop(large);
-        waiter.await.unwrap();
+        tokio::join!(biased; budget.some_left(), async { drop(large) });
         assert_eq!(budget.left.as_ref().unwrap().load(Ordering::Acquire), 100);
     }
 

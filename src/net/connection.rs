@@ -22,12 +22,16 @@ use super::connections::Place;
 use super::{Close, Reply, Service, writer};
 use crate::os::clock;
 use crate::os::tasks::Tasks;
-use crate::protocol::chunk::Chunks;
+use crate::protocol::chunk::{Chunk, Chunks};
 use crate::protocol::frame::Frames;
 use crate::security::session::Session;
 
 /// The room for the first read of a burst.
 const FIRST_READ: usize = 16 << 10;
+
+/// No request is executed while this much of earlier answers is unwritten: small requests may
+/// have large answers.
+const READY_BYTES: usize = 1 << 20;
 
 /// How long a client may take for the answers under way when the node stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -80,6 +84,7 @@ pub(super) async fn run<S: Service>(place: Place, session: Arc<Session>, shared:
         frames: Frames::default(),
         taken: None,
         replies: VecDeque::new(),
+        ready_bytes: 0,
     };
     loop {
         if let Err(end) = connection.turn().await {
@@ -110,6 +115,8 @@ struct Connection<S> {
     /// The bytes of the next frame, once its size is known and the budget has given them.
     taken: Option<Taken>,
     replies: VecDeque<Slot>,
+    /// Bytes of answers that were ready at once and wait to be written.
+    ready_bytes: usize,
 }
 
 /// What became of the next frame.
@@ -178,7 +185,10 @@ impl<S: Service> Connection<S> {
         let reply = self.shared.service.call(&self.session, frame).await;
         drop((turn, taken));
         match reply? {
-            Reply::Now(chunks) => self.replies.push_back(Slot::Ready(chunks)),
+            Reply::Now(chunks) => {
+                self.ready_bytes += in_memory(&chunks);
+                self.replies.push_back(Slot::Ready(chunks));
+            }
             Reply::Later { answer, overlaps } => {
                 self.replies.push_back(Slot::Later { answer, overlaps });
             }
@@ -190,6 +200,7 @@ impl<S: Service> Connection<S> {
     /// Whether the next request may be executed while the answers before it are under way.
     fn may_execute(&self) -> bool {
         self.replies.len() < self.shared.replies_max
+            && self.ready_bytes < READY_BYTES
             && !matches!(
                 self.replies.back(),
                 Some(Slot::Later {
@@ -206,6 +217,7 @@ impl<S: Service> Connection<S> {
             let Some(Slot::Ready(ready)) = self.replies.pop_front() else {
                 break;
             };
+            self.ready_bytes = self.ready_bytes.saturating_sub(in_memory(&ready));
             if chunks.is_empty() {
                 chunks = ready;
             } else {
@@ -306,3 +318,12 @@ async fn fill(stream: &TcpStream, frames: &mut Frames) -> io::Result<usize> {
 #[cfg(test)]
 #[path = "connection_test.rs"]
 mod tests;
+
+/// What an answer holds in memory; slices of files hold nothing.
+fn in_memory(chunks: &Chunks) -> usize {
+    let held = chunks.iter().map(|chunk| match chunk {
+        Chunk::Bytes(bytes) => bytes.len(),
+        Chunk::File(_) => 0,
+    });
+    held.sum()
+}

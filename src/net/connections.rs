@@ -196,16 +196,15 @@ impl Connections {
         let state = self.state.lock();
         let mut next: Option<u64> = None;
         for one in state.live.values() {
-            let due = one.active_ms().saturating_add(idle_ms);
-            if due > now_ms {
-                next = Some(next.map_or(due, |next| next.min(due)));
-            } else {
+            let mut due = one.active_ms().saturating_add(idle_ms);
+            if due <= now_ms {
                 debug!(listener = %one.listener, peer = %one.peer, "connection idle for too long");
                 one.ask_to_go();
                 // It may take its time over what it still has to answer.
                 one.active_ms.store(now_ms, Ordering::Relaxed);
-                next.get_or_insert(now_ms.saturating_add(idle_ms));
+                due = now_ms.saturating_add(idle_ms);
             }
+            next = Some(next.map_or(due, |next| next.min(due)));
         }
         Some(self.since + Duration::from_millis(next?))
     }

@@ -65,7 +65,7 @@ pub(crate) use node::Leadership;
 #[allow(unused_imports, reason = "the type of what a follower gets")]
 pub(crate) use observer::{Follower, Published, Update};
 pub(crate) use settings::Settings;
-pub(crate) use snapshot::SnapshotId;
+pub(crate) use snapshot::{SnapshotId, formatted};
 pub(crate) use transport::{Exchange, Refused};
 
 /// The running quorum of this node.

@@ -4,6 +4,7 @@
 //! A file is named after the offset where it ends and the epoch of the batch before, is written
 //! under another name, made durable and then renamed, so that whatever bears the name is whole.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::metadata::record::Record;
@@ -17,6 +18,7 @@ use super::entry::Members;
 use super::fault::{At, Fault};
 use super::log::Basis;
 
+const BOOTSTRAP: &str = "bootstrap.checkpoint";
 const SUFFIX: &str = ".checkpoint";
 const PART: &str = ".part";
 const DELETED: &str = ".deleted";
@@ -174,6 +176,20 @@ pub(super) fn read(disk: Disk, dir: &Path, id: SnapshotId) -> Result<Content, Fa
     let path = dir.join(id.file_name());
     let bytes = disk.read(&path).at("read", &path)?;
     parse(&bytes).map_err(|reason| Fault::Snapshot { path, reason })
+}
+
+/// Reads what `kafka-storage format` left for the cluster's beginning: features and credentials
+/// (org.apache.kafka.metadata.bootstrap.BootstrapDirectory). `None` where nobody has formatted.
+pub(crate) fn formatted(disk: Disk, dir: &Path) -> Result<Option<Vec<Record>>, Fault> {
+    let path = dir.join(BOOTSTRAP);
+    let bytes = match disk.read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes.at("read", &path)?,
+    };
+    match parse(&bytes) {
+        Ok(content) => Ok(Some(content.records)),
+        Err(reason) => Err(Fault::Snapshot { path, reason }),
+    }
 }
 
 /// Reads a snapshot's bytes.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tracing::error;
+use tracing::{error, warn};
 
 use super::fault::Fault;
 use crate::base::TopicPartition;
@@ -69,6 +69,10 @@ impl Background {
 
     /// Reports a fault of a log: its directory is to be taken out of use.
     pub(crate) fn fail(&self, of: &TopicPartition, fault: &Fault) {
+        if fault.is_passing() {
+            warn!(partition = %of, %fault, "an operation on a log is refused for now");
+            return;
+        }
         error!(partition = %of, %fault, "the log directory of a partition fails");
         self.due.lock().failed.push(of.clone());
         self.wake.notify_one();

@@ -7,3 +7,11 @@ pub(crate) enum Fault {
     #[error(transparent)]
     Log(#[from] crate::log::fault::Fault),
 }
+
+impl Fault {
+    /// Whether the process was short of something, and its disk is as good as before.
+    pub(crate) fn is_passing(&self) -> bool {
+        let Self::Log(fault) = self;
+        fault.is_passing()
+    }
+}

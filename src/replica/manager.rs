@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use tracing::{debug, error, info, warn};
 
 use super::background::{Background, Doomed};
@@ -24,6 +24,13 @@ use crate::os::{clock, tasks};
 
 /// How long a recovery is silent.
 const SILENT: Duration = Duration::from_secs(1);
+
+/// Partitions that one thread takes up before another helps, and how many threads there may be.
+const PER_THREAD: usize = 8;
+const THREADS: usize = 16;
+
+/// A partition as the metadata has it: its topic, its index, its registration.
+type Registered<'a> = (&'a Arc<Topic>, i32, &'a Arc<topics::Partition>);
 
 /// The partitions of this node.
 pub(crate) struct Manager {
@@ -66,7 +73,7 @@ impl Manager {
     pub(crate) fn load(&self, image: &Image) {
         let started = clock::now();
         let told = |of: &TopicPartition| config::of_topic(&self.options, image, &of.topic).log;
-        let told_at = parking_lot::Mutex::new(started);
+        let told_at = Mutex::new(started);
         let progress = |of: &TopicPartition, progress: Progress| {
             tell(&told_at, started, of, progress);
         };
@@ -85,9 +92,7 @@ impl Manager {
             report(&failed);
         }
         self.put_strays_aside(image);
-        for (topic, index, partition) in image.hosted_by(self.node) {
-            self.take_up(image, topic, index, partition);
-        }
+        self.take_up_all(image, image.hosted_by(self.node).collect());
         let took = clock::now().duration_since(started);
         info!(logs = self.dirs.logs().len(), ?took, "the logs are open");
     }
@@ -115,17 +120,15 @@ impl Manager {
         for (id, name) in &changes.removed_topics {
             self.remove_topic(*id, name);
         }
-        for (id, indexes) in &changes.partitions {
-            let Some(topic) = image.topics.by_id(*id) else {
-                continue;
-            };
-            for index in indexes {
-                let partition = topic.partitions.get(index);
-                if let Some(partition) = partition.filter(|it| it.replicas.contains(&self.node)) {
-                    self.take_up(image, topic, *index, partition);
-                }
-            }
-        }
+        let changed = changes.partitions.iter().flat_map(|(id, indexes)| {
+            let topic = image.topics.by_id(*id);
+            topic.into_iter().flat_map(|topic| {
+                let here = move |index: &i32| Some((topic, *index, topic.partitions.get(index)?));
+                indexes.iter().filter_map(here)
+            })
+        });
+        let here = changed.filter(|(_, _, it)| it.replicas.contains(&self.node));
+        self.take_up_all(image, here.collect());
         self.apply_options(image, changes);
     }
 
@@ -154,6 +157,27 @@ impl Manager {
         }
     }
 
+    /// Takes up partitions, several at a time where there are many: a new one waits for the disk
+    /// several times, and the disk serves several waits at once.
+    fn take_up_all(&self, image: &Image, partitions: Vec<Registered<'_>>) {
+        let threads = partitions.len().div_ceil(PER_THREAD).min(THREADS);
+        let queue = Mutex::new(partitions.into_iter());
+        let work = || {
+            loop {
+                let Some((topic, index, partition)) = queue.lock().next() else {
+                    return;
+                };
+                self.take_up(image, topic, index, partition);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+
     fn take_up(&self, image: &Image, topic: &Topic, index: i32, registered: &topics::Partition) {
         let told = config::of_topic(&self.options, image, &topic.name);
         let partition = match self.partition(topic.id, index) {
@@ -179,6 +203,16 @@ impl Manager {
     ) -> Option<Arc<Partition>> {
         let of = TopicPartition::new(topic.name.clone(), index);
         let wanted = directory_of(registered, self.node);
+        let is_lost = |id: &DirectoryId| {
+            *id != DirectoryId::UNASSIGNED
+                && *id != DirectoryId::MIGRATING
+                && self.dirs.dir(*id).is_none()
+        };
+        if let Some(id) = wanted.filter(is_lost) {
+            // An empty log elsewhere would hide what was acknowledged.
+            error!(partition = %of, directory = %id, "the directory of a partition is not in use");
+            return None;
+        }
         let now_ms = clock::wall_ms();
         let log = self
             .dirs
@@ -225,6 +259,15 @@ impl Manager {
                 Err(fault) => self.background.fail(&of, &fault.into()),
             }
         }
+        self.forget_checkpoints();
+    }
+
+    /// Rewrites the checkpoints without what was deleted. They name partitions, not topic ids: a
+    /// new topic of the same name must not find the old one's offsets after a crash.
+    fn forget_checkpoints(&self) {
+        let mut failed = self.dirs.checkpoint();
+        failed.extend(self.checkpoint_high_watermarks());
+        self.lose(failed);
     }
 
     /// When a folder that is deleted now goes: `log.segment.delete.delay.ms` from now.
@@ -292,9 +335,21 @@ impl Manager {
         }
         if checkpoints.points {
             failed.extend(self.dirs.checkpoint());
+            self.rest();
         }
         self.lose(failed);
         !self.dirs.dirs().is_empty()
+    }
+
+    /// Forgets producers that were silent for long, and closes files that nobody writes to.
+    fn rest(&self) {
+        let now_ms = clock::wall_ms();
+        for partition in self.all() {
+            partition.with_log(|log| {
+                log.expire_producers(now_ms);
+                log.rest();
+            });
+        }
     }
 
     fn flush(&self, of: &TopicPartition) {
@@ -305,6 +360,12 @@ impl Manager {
         let flushed = flush.and_then(|flush| flush.sync().map(|()| flush));
         match flushed {
             Ok(flush) => handle.log.lock().end_flush(&flush),
+            // A log that was deleted meanwhile took its files along.
+            Err(_)
+                if self
+                    .dirs
+                    .log(of)
+                    .is_none_or(|now| !Arc::ptr_eq(&now.log, &handle.log)) => {}
             Err(fault) => self.background.fail(of, &fault.into()),
         }
     }
@@ -403,12 +464,7 @@ fn report(failed: &FailedDir) {
 }
 
 /// Shows how far a recovery is that takes longer than a second, once a second.
-fn tell(
-    told_at: &parking_lot::Mutex<Instant>,
-    started: Instant,
-    of: &TopicPartition,
-    progress: Progress,
-) {
+fn tell(told_at: &Mutex<Instant>, started: Instant, of: &TopicPartition, progress: Progress) {
     let now = clock::now();
     let mut told_at = told_at.lock();
     if now.duration_since(*told_at) < SILENT {

@@ -189,12 +189,14 @@ impl Partition {
 
     /// Takes the role that the metadata gives.
     pub(crate) fn take_role(&self, role: Role) -> Result<(), Fault> {
+        // The lock spans both: an append sees the old epoch in role and log, or the new one.
+        let mut log = self.log.lock();
         if role.leader == self.node {
-            let mut log = self.log.lock();
             let end = log.log_end_offset();
             log.begin_epoch(role.leader_epoch, end)?;
         }
         *self.role.write() = Arc::new(role);
+        drop(log);
         self.advance();
         self.waiting.wake();
         Ok(())
@@ -214,6 +216,11 @@ impl Partition {
     pub(crate) fn retire(&self) {
         self.gone.store(true, Ordering::Release);
         self.waiting.wake();
+    }
+
+    /// Whether it is deleted.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
     }
 
     /// Serves nobody any more: its directory failed.
@@ -335,7 +342,7 @@ impl Partition {
             }
             Err(AppendError::Rejected(rejection)) => Err(NotAppended::Rejected(rejection)),
             Err(AppendError::Fault(fault)) => {
-                self.background.fail(&self.name, &fault.into());
+                self.fail(&fault.into());
                 Err(ErrorCode::KafkaStorageError.into())
             }
             Err(AppendError::Misplaced { .. } | AppendError::Corrupt(_)) => {
@@ -386,9 +393,16 @@ impl Partition {
             }
             Ok(None) => Ok(start),
             Err(fault) => {
-                self.background.fail(&self.name, &fault.into());
+                self.fail(&fault.into());
                 Err(ErrorCode::KafkaStorageError)
             }
+        }
+    }
+
+    /// Reports trouble with the log. A deleted partition's is none: its files are on their way out.
+    fn fail(&self, fault: &Fault) {
+        if !self.gone.load(Ordering::Acquire) {
+            self.background.fail(&self.name, fault);
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::watch;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use super::lifecycle::{Member, Presence};
 use super::publish::Publisher;
@@ -22,6 +22,7 @@ use crate::log::dir::Identity;
 use crate::log::dirs::{FailedDir, LogDirs};
 use crate::log::layout::MetaProperties;
 use crate::metadata::bootstrap;
+use crate::metadata::image::Image;
 use crate::metadata::record::Endpoint;
 use crate::net::budget::Budget;
 use crate::net::connections::Connections;
@@ -31,7 +32,7 @@ use crate::os::net::{self, Sockets};
 use crate::os::random;
 use crate::os::tasks::{self, Tasks};
 use crate::protocol::error::Refusal;
-use crate::quorum::{Published, Quorum};
+use crate::quorum::{self, Published, Quorum};
 use crate::replica::manager::Manager;
 use crate::security::session::ListenerKind;
 
@@ -51,7 +52,7 @@ pub(crate) enum Fault {
     #[error(transparent)]
     Log(#[from] crate::log::fault::Fault),
     #[error(transparent)]
-    Quorum(#[from] crate::quorum::Fault),
+    Quorum(#[from] quorum::Fault),
     #[error("Socket server failed to bind to {host}:{port}: {source}")]
     Bind {
         host: String,
@@ -79,6 +80,7 @@ impl Node {
     /// Starts a node; when this returns it serves.
     pub(crate) async fn start(config: BrokerConfig) -> Result<Self, Fault> {
         check_roles(&config)?;
+        check_authorizer(&config)?;
         let node = NodeId(config.node_id);
         let (dirs, cluster_id) = open_dirs(&config)?;
         let listeners = bind(&config).await?;
@@ -86,12 +88,13 @@ impl Node {
 
         let metadata_dir = metadata_dir(&config);
         let directory = directory_id(&dirs, &metadata_dir)?;
+        let formatted = quorum::formatted(Disk, &metadata_dir)?;
+        let formatted = formatted.unwrap_or_else(bootstrap::default_features);
         let settings = settings::quorum(&config, &cluster_id, directory, metadata_dir);
         let quorum = Arc::new(Quorum::start(settings, Disk, &back, None).await?);
         let follower = quorum.follow();
         let options = Arc::new(Options::new(config.clone()));
         let rules = Arc::new(settings::controller(&config, &cluster_id, &options));
-        let formatted = bootstrap::default_features();
         let controller = controller::run(&quorum, node, rules, formatted, &back);
 
         let mut presence = Presence {
@@ -113,6 +116,7 @@ impl Node {
         };
 
         let image = caught_up(&quorum).await;
+        warn_of_acls(&image.image);
         let replicas = Arc::new(Manager::new(node, options.clone(), dirs));
         let (handlers, metadata) = watch::channel(image.clone());
         let publisher = Publisher {
@@ -127,6 +131,9 @@ impl Node {
             return Err(Fault::Option(
                 "the logs could not be opened; this is a defect".into(),
             ));
+        }
+        if replicas.dirs().dirs().is_empty() {
+            return Err(Fault::Option("no log directory can be used".into()));
         }
         replicas.run_background(&back);
         publisher.run(follower, image.end_offset, &back);
@@ -247,6 +254,35 @@ fn check_roles(config: &BrokerConfig) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Nothing is enforced here: an authorizer is accepted only where it would let everybody in. Every
+/// client of a PLAINTEXT listener is the user ANONYMOUS.
+fn check_authorizer(config: &BrokerConfig) -> Result<(), Fault> {
+    let is_set = !config.authorizer_class_name.trim().is_empty();
+    let is_super = config
+        .super_users()
+        .iter()
+        .any(|user| user == "User:ANONYMOUS");
+    if is_set && !is_super && !config.allow_everyone_if_no_acl_found() {
+        return Err(Fault::Option(
+            "authorizer.class.name is set, and this release enforces no access control: set \
+             allow.everyone.if.no.acl.found=true to go on without, or leave the option out"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Entries of an adopted cluster hold nobody back; better told than found out.
+fn warn_of_acls(image: &Image) {
+    let entries = image.acls.sorted().len();
+    if entries > 0 {
+        warn!(
+            entries,
+            "the cluster has access control entries; this release enforces none"
+        );
+    }
 }
 
 fn open_dirs(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {

@@ -220,7 +220,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn tell<'e>(mut self, story: &'e [Entry]) -> Vec<(&'e Entry, Outcome)> {
+    fn tell(mut self, story: &[Entry]) -> Vec<(&Entry, Outcome)> {
         story
             .iter()
             .map(|entry| (entry, self.outcome(entry)))
@@ -264,9 +264,8 @@ impl<'a> Teller<'a> {
         let end = Instant::now() + LONGEST_WAIT;
         loop {
             let got = self.exchange(entry);
-            let answer = match self.read(entry, got)? {
-                Some(answer) => answer,
-                None => return Ok(()),
+            let Some(answer) = self.read(entry, got)? else {
+                return Ok(());
             };
             if self.is_again(entry, &answer) && Instant::now() < end {
                 wait(Duration::from_millis(100));

@@ -98,6 +98,10 @@ async fn one(
     min_one: bool,
 ) -> Result<Outcome, ErrorCode> {
     let ask = &asked.ask;
+    if partition.is_retired() {
+        // Deleted while the fetch waited.
+        return Err(ErrorCode::UnknownTopicOrPartition);
+    }
     admit(partition, reader, ask.current_leader_epoch)?;
     let max_bytes = usize::try_from(ask.max_bytes.min(left));
     let offsets = partition.offsets();

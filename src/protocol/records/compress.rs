@@ -118,7 +118,7 @@ pub(crate) struct Inflate<'a> {
 
 enum Decoder<'a> {
     Plain(&'a [u8]),
-    Gzip(Box<flate2::bufread::MultiGzDecoder<&'a [u8]>>),
+    Gzip(Box<GzipReader<'a>>),
     Snappy(SnappyReader<'a>),
     Lz4(Box<FrameDecoder<&'a [u8]>>),
     Zstd(zstd::stream::read::Decoder<'static, &'a [u8]>),
@@ -129,7 +129,7 @@ impl<'a> Inflate<'a> {
     pub(crate) fn new(codec: Codec, bytes: &'a [u8], limit: u64) -> io::Result<Self> {
         let decoder = match codec {
             Codec::None => Decoder::Plain(bytes),
-            Codec::Gzip => Decoder::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(bytes))),
+            Codec::Gzip => Decoder::Gzip(Box::new(GzipReader::new(bytes))),
             Codec::Snappy => Decoder::Snappy(SnappyReader::new(bytes)),
             Codec::Lz4 => {
                 check_lz4_frame(bytes)?;
@@ -161,6 +161,33 @@ impl Read for Inflate<'_> {
             .checked_sub(count as u64)
             .ok_or_else(|| broken("the records inflate to more than is allowed"))?;
         Ok(count)
+    }
+}
+
+/// The members of a gzip stream, one after the other. What follows the last one and is no member is
+/// left alone (java.util.zip.GZIPInputStream): some writers pad.
+struct GzipReader<'a> {
+    member: flate2::bufread::GzDecoder<&'a [u8]>,
+}
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+impl<'a> GzipReader<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            member: flate2::bufread::GzDecoder::new(bytes),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.member.read(into)?;
+            let rest: &'a [u8] = self.member.get_ref();
+            if count > 0 || !rest.starts_with(&GZIP_MAGIC) {
+                return Ok(count);
+            }
+            *self = Self::new(rest);
+        }
     }
 }
 
