@@ -17,6 +17,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("transaction.state.log.num.partitions", "2"),
     ("log.index.size.max.bytes", "8192"),
     ("log.retention.ms", "-1"),
+    ("delegation.token.secret.key", "fixture-secret"),
     ("log.cleaner.enable", "false"),
     ("log.segment.delete.delay.ms", "1800000"),
     (

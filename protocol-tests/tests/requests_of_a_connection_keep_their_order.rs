@@ -146,3 +146,18 @@ fn what_a_client_sent_before_it_closed_its_half_is_done_and_answered() {
     client.expect_closed("the client's end");
     assert_eq!(Connection::open(&broker).end_offset("story", 0), 5);
 }
+
+#[test]
+fn a_client_that_reads_nothing_does_not_keep_the_node_from_stopping() {
+    let (mut broker, mut client) = story();
+    let value = vec![7; 900_000];
+    for _ in 0..20 {
+        client.produce("story", 1, &[&value]);
+    }
+    let burst: Vec<u8> = (0..20)
+        .flat_map(|n| frame(12, n, &fetch("story", 0)))
+        .collect();
+    client.send(&burst).unwrap();
+    assert!(!client.is_silent(Duration::from_secs(10)));
+    broker.stop();
+}

@@ -64,7 +64,7 @@ async fn the_task_of_a_connection_is_small() {
     let (place, session) = place(server).await;
     let size = size_of_val(&run(place, session, shared()));
     println!("the task of a connection has {size} bytes");
-    assert!(size < 1024, "{size}");
+    assert!(size < 640, "{size}");
 }
 
 #[tokio::test]
