@@ -67,6 +67,8 @@ fn mutated_requests_are_answered_or_end_their_connection() {
         });
     let mut chance = Chance::announced("mutated requests");
     let mut served = served(&broker);
+    // UnregisterBroker does what it says: a bit turned in a zero names our only node, which is gone.
+    served.remove(&64);
     if let Ok(only) = std::env::var("PROTOCOL_TESTS_API") {
         served.retain(|key, _| key.to_string() == only);
     }
