@@ -114,16 +114,14 @@ mod tests {
 
     #[test]
     fn a_block_keeps_its_bytes_as_it_grows_and_shrinks_across_the_border() {
-        let mut block: Vec<u8> = (0..=255).cycle().take(LARGE - 1).collect();
-        for size in [LARGE, LARGE + PAGE + 1, LARGE - 7, LARGE] {
-            block.resize(size.max(block.len()), 3);
-            block.truncate(size);
-            block.shrink_to_fit();
-            assert_eq!(block.capacity(), size);
-            assert_eq!(
-                (block[0], block[255], block[256], block[LARGE / 2 + 5]),
-                (0, 255, 0, 5)
-            );
+        let wanted: Vec<u8> = (0..=255).collect();
+        let mut block: Vec<u8> = Vec::with_capacity(LARGE - 1);
+        block.extend(&wanted);
+        block.reserve_exact(LARGE + 2 * PAGE);
+        assert_eq!(block, wanted);
+        for capacity in [LARGE + PAGE + 1, LARGE, LARGE - 1, 1000] {
+            block.shrink_to(capacity);
+            assert_eq!((block.capacity(), &block), (capacity, &wanted));
         }
         assert!(
             vec![0_u8; LARGE + 1]
