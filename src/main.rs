@@ -32,10 +32,8 @@ mod tidy;
 
 use std::process::ExitCode;
 
-// Counts on the wire may ask for more memory than there is; jemalloc only reserves addresses for
-// them, where other allocators end the process.
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: os::allocator::Allocator = os::allocator::Allocator;
 
 fn main() -> ExitCode {
     cli::run()

@@ -66,7 +66,12 @@ fn mutated_requests_are_answered_or_end_their_connection() {
             count.parse().expect("a number of requests of each API")
         });
     let mut chance = Chance::announced("mutated requests");
-    let served = served(&broker);
+    let mut served = served(&broker);
+    // UnregisterBroker does what it says: a bit turned in a zero names our only node, which is gone.
+    served.remove(&64);
+    if let Ok(only) = std::env::var("PROTOCOL_TESTS_API") {
+        served.retain(|key, _| key.to_string() == only);
+    }
     let seeds = seeds(&served);
     // What a first round leaves in memory is no growth.
     for key in served.keys() {

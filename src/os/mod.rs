@@ -1,7 +1,9 @@
-//! The only door to the machine: clock, disk, network, chance, tasks, and how much is logged.
+//! The only door to the machine: clock, disk, network, chance, tasks, memory, and how much is
+//! logged.
 //!
 //! Everything above asks here, so that a test can put another machine underneath.
 
+pub(crate) mod allocator;
 pub(crate) mod clock;
 pub(crate) mod disk;
 pub(crate) mod limits;
