@@ -13,7 +13,7 @@ impl Service for Echo {
     }
 
     fn call(&self, _: &Arc<Session>, frame: Bytes) -> BoxFuture<'static, Result<Reply, Close>> {
-        let chunk = crate::protocol::chunk::Chunk::Bytes(frame);
+        let chunk = Chunk::Bytes(frame);
         Box::pin(std::future::ready(Ok(Reply::Now(vec![chunk]))))
     }
 }
