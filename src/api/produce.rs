@@ -241,10 +241,7 @@ fn refuse_transactional(request: &ProduceRequest) -> Result<(), Refusal> {
         .iter()
         .flat_map(|topic| &topic.partition_data);
     let is_transactional = |data: &PartitionProduceData| {
-        let header = data
-            .records
-            .as_ref()
-            .map(|records| append::single_batch(records));
+        let header = data.records.as_ref().map(append::single_batch);
         matches!(header, Some(Ok(header)) if header.is_transactional())
     };
     if request.transactional_id.is_none() && records.any(is_transactional) {
