@@ -246,9 +246,11 @@ impl Broker {
                     "listener.security.protocol.map",
                     "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT".to_owned(),
                 );
-                // A killed broker may register again once its last session has ended.
-                set("broker.session.timeout.ms", "600".to_owned());
-                set("broker.heartbeat.interval.ms", "200".to_owned());
+                if self.kind == Kind::ApacheKafka {
+                    // A killed broker may register again once its last session has ended.
+                    set("broker.session.timeout.ms", "600".to_owned());
+                    set("broker.heartbeat.interval.ms", "200".to_owned());
+                }
                 set("offsets.topic.replication.factor", "1".to_owned());
                 set("offsets.topic.num.partitions", "1".to_owned());
                 set("transaction.state.log.replication.factor", "1".to_owned());
