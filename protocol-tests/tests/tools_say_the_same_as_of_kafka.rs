@@ -375,7 +375,11 @@ fn the_administrative_tools() {
         step("@partitions ta 2"),
         step("@partitions tb 1"),
         step("@partitions compacted 1"),
-        produce("--topic ta", "one\ntwo\nthree\n"),
+        // With a key: without one the producer draws the partition.
+        produce(
+            "--topic ta --property parse.key=true --property key.separator=:",
+            "k:one\nk:two\nk:three\n",
+        ),
         produce("--topic tb", "one\ntwo\nthree\nfour\n"),
     ];
     steps.extend(config_steps());

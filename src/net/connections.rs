@@ -159,8 +159,13 @@ impl Connections {
     /// Asks the longest silent connection of the other listeners to go.
     fn make_room(&self, listener: &Arc<str>) {
         let state = self.state.lock();
-        let others = state.live.values().filter(|one| one.listener != *listener);
-        if let Some(one) = others.min_by_key(|one| one.active_ms()) {
+        let others = state
+            .live
+            .iter()
+            .filter(|(_, one)| one.listener != *listener);
+        // Of those that were active in the same millisecond the oldest goes.
+        let silent = others.min_by_key(|(number, one)| (one.active_ms(), **number));
+        if let Some((_, one)) = silent {
             warn!(
                 listener = %one.listener,
                 peer = %one.peer,
