@@ -94,8 +94,13 @@ const PURE: &[&str] = &[
 ];
 const IMPURE: &[&str] = &["tokio::", ".await", "crate::os"];
 
-/// What no source may hold.
-const LEFTOVERS: &[&str] = &["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
+/// What no source may hold; cut in two, so that this one does not.
+const LEFTOVERS: &[&str] = &[
+    concat!("to", "do!("),
+    concat!("unimple", "mented!("),
+    concat!("d", "bg!("),
+    concat!("#[ig", "nore"),
+];
 
 struct Source {
     /// Below `src`, as `log/read.rs`.
