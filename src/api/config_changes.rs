@@ -76,9 +76,8 @@ pub(super) async fn incremental_alter(
         });
         (named, changes.collect())
     });
-    let look = |named: Named2<'_>, changes: Vec<Change<'_>>| {
-        look_at(&ctx, named, &changes, validate_only)
-    };
+    let look =
+        |named: Named2<'_>, changes: Vec<Change<'_>>| look_at(&ctx, named, &changes, validate_only);
     let ask = |resources| IncrementalAlterConfigs {
         resources,
         validate_only,
@@ -125,14 +124,16 @@ async fn settle<'a, T, U, A: Ask<Reply = Vec<(Resource, Outcome)>>>(
     let mut outcomes = Vec::with_capacity(names.len());
     let mut asked = Vec::new();
     for (named, changes) in resources {
-        outcomes.push(match once(&times, named).and_then(|()| look(named, changes)) {
-            Ok(None) => Some(Ok(())),
-            Ok(Some(open)) => {
-                asked.push(open);
-                None
-            }
-            Err(refusal) => Some(Err(refusal)),
-        });
+        outcomes.push(
+            match once(&times, named).and_then(|()| look(named, changes)) {
+                Ok(None) => Some(Ok(())),
+                Ok(Some(open)) => {
+                    asked.push(open);
+                    None
+                }
+                Err(refusal) => Some(Err(refusal)),
+            },
+        );
     }
     let answers = if asked.is_empty() {
         Vec::new()

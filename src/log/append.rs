@@ -181,7 +181,9 @@ struct Walked {
 fn check_records(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<Walked, Rejection> {
     let late = |code: ErrorCode| Rejection::late(code, rules.log_start_offset);
     let header = &batch.header;
-    let codec = header.codec().map_err(|bad| late(unreadable(&bad.into())))?;
+    let codec = header
+        .codec()
+        .map_err(|bad| late(unreadable(&bad.into())))?;
     let compressed = codec != Codec::None;
     let mut errors = Errors::default();
     let mut newest = -1;

@@ -156,10 +156,7 @@ impl Read for Inflate<'_> {
             Decoder::Lz4(decoder) => decoder.read(into)?,
             Decoder::Zstd(decoder) => decoder.read(into)?,
         };
-        self.left = self
-            .left
-            .checked_sub(count as u64)
-            .ok_or_else(too_much)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(too_much)?;
         Ok(count)
     }
 }
