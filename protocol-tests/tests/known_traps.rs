@@ -384,7 +384,7 @@ fn fetch_has_no_error_that_a_consumer_does_not_know() {
         (
             "an epoch that was never",
             of(&|one| one.last_fetched_epoch = 98),
-            0,
+            1,
         ),
     ];
     for (what, request, wanted) in requests {

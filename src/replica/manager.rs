@@ -11,6 +11,7 @@ use tracing::{debug, error, info, warn};
 use super::background::{Background, Doomed};
 use super::config::{self, Told};
 use super::partition::{Partition, Role};
+use super::progress::Voice;
 use crate::base::{DirectoryId, NodeId, TopicId, TopicPartition};
 use crate::config::options::Options;
 use crate::log::dirs::{FailedDir, Loading, LogDirs, NotMade};
@@ -21,9 +22,6 @@ use crate::metadata::image::configs::ResourceType;
 use crate::metadata::image::topics::{self, Topic};
 use crate::os::tasks::Tasks;
 use crate::os::{clock, tasks};
-
-/// How long a recovery is silent.
-const SILENT: Duration = Duration::from_secs(1);
 
 /// Partitions that one thread takes up before another helps, and how many threads there may be.
 const PER_THREAD: usize = 8;
@@ -84,9 +82,9 @@ impl Manager {
         *followed = Some(image.clone());
         let started = clock::now();
         let told = |of: &TopicPartition| config::of_topic(&self.options, image, &of.topic).log;
-        let told_at = Mutex::new(started);
+        let voice = Voice::new(started);
         let progress = |of: &TopicPartition, progress: Progress| {
-            tell(&told_at, started, of, progress);
+            voice.tell(clock::now(), of, progress);
         };
         let threads = self.options.file().num_recovery_threads_per_data_dir;
         let loaded = self.dirs.load(&Loading {
@@ -509,27 +507,4 @@ fn directory_of(registered: &topics::Partition, node: NodeId) -> Option<Director
 fn report(failed: &FailedDir) {
     let FailedDir { path, fault } = failed;
     error!(dir = %path.display(), %fault, "the log directory goes offline");
-}
-
-/// Shows how far a recovery is that takes longer than a second, once a second.
-fn tell(told_at: &Mutex<Instant>, started: Instant, of: &TopicPartition, progress: Progress) {
-    let now = clock::now();
-    let mut told_at = told_at.lock();
-    if now.duration_since(*told_at) < SILENT {
-        return;
-    }
-    *told_at = now;
-    let Progress {
-        segment_base_offset,
-        bytes_done,
-        bytes_total,
-    } = progress;
-    info!(
-        partition = %of,
-        segment = segment_base_offset,
-        done_mib = bytes_done >> 20,
-        total_mib = bytes_total >> 20,
-        seconds = now.duration_since(started).as_secs(),
-        "recovering a log"
-    );
 }
