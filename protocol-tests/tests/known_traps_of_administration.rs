@@ -162,7 +162,7 @@ fn lists_of_an_option_are_added_to_and_taken_from() {
     let broker = Broker::start();
     let mut connection = Connection::open(&broker);
     create(&mut connection, &named("lists", 1));
-    let mut alter = |connection: &mut Connection, changes: &[(&str, i8, &str)]| {
+    let alter = |connection: &mut Connection, changes: &[(&str, i8, &str)]| {
         let configs = changes.iter().map(|(name, operation, value)| {
             AlterableConfig::default()
                 .with_name(text(name))
