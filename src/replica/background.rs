@@ -51,6 +51,8 @@ pub(crate) struct Due {
     pub(crate) failed: Vec<TopicPartition>,
     /// Folders and files to remove, with their time.
     pub(crate) doomed: Vec<(Instant, Doomed)>,
+    /// When logs that could not be made are tried again.
+    pub(crate) again: Option<Instant>,
 }
 
 impl Background {
@@ -84,6 +86,12 @@ impl Background {
         self.wake.notify_one();
     }
 
+    /// Has logs that could not be made tried again.
+    pub(crate) fn try_again(&self, at: Instant) {
+        self.due.lock().again = Some(at);
+        self.wake.notify_one();
+    }
+
     /// Waits until something new is due.
     pub(crate) async fn changed(&self) {
         self.wake.notified().await;
@@ -94,9 +102,11 @@ impl Background {
         self.dirty.swap(false, Ordering::AcqRel)
     }
 
-    /// When the next removal is due.
-    pub(crate) fn next_removal(&self) -> Option<Instant> {
-        self.due.lock().doomed.iter().map(|(at, _)| *at).min()
+    /// When the next removal or attempt is due.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        let due = self.due.lock();
+        let removals = due.doomed.iter().map(|(at, _)| *at);
+        removals.chain(due.again).min()
     }
 
     /// Takes what is due now.
@@ -105,6 +115,8 @@ impl Background {
         let mut taken = std::mem::take(&mut *due);
         let (ripe, waiting) = taken.doomed.into_iter().partition(|(at, _)| *at <= now);
         due.doomed = waiting;
+        due.again = taken.again.filter(|at| *at > now);
+        taken.again = taken.again.filter(|at| *at <= now);
         taken.doomed = ripe;
         taken
     }

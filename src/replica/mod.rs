@@ -4,6 +4,7 @@
 //! - `partition`: one: role, append, offsets. - `isr`: high watermark and in-sync replicas.
 //! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
+//! - `progress`: what a long recovery says.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
 pub(crate) mod background;
@@ -13,4 +14,5 @@ mod fault;
 mod isr;
 pub(crate) mod manager;
 pub(crate) mod partition;
+mod progress;
 mod wait;
