@@ -155,3 +155,16 @@ impl Consumer {
         Ok(&self.trash[fetched.records_at..fetched.records_at + fetched.records])
     }
 }
+
+/// One fetch of up to 1 MiB; the bytes of records that came.
+pub fn fetch_once(port: u16, target: Target, offset: i64) -> io::Result<usize> {
+    let appetite = Appetite {
+        max_wait_ms: 0,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+    };
+    let mut consumer = Consumer::open(port, target, appetite)?;
+    let fetched = consumer.fetch(offset)?;
+    consumer.drain()?;
+    Ok(fetched.records)
+}
