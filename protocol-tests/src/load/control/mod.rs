@@ -64,7 +64,11 @@ struct Server {
 impl Server {
     fn turn(&mut self) -> io::Result<()> {
         let mut events = [EpollEvent::empty(); 64];
-        let count = self.epoll.wait(&mut events, self.patience())?;
+        let count = match self.epoll.wait(&mut events, self.patience()) {
+            // It was stopped and went on.
+            Err(nix::errno::Errno::EINTR) => 0,
+            count => count?,
+        };
         for event in &events[..count] {
             match event.data() {
                 LISTENER => self.accept()?,
