@@ -273,6 +273,16 @@ impl Segment {
         Ok(())
     }
 
+    /// Lets its files be closed while nobody appends; the next append opens them again.
+    pub(crate) fn rest(&self) {
+        // What could not be written stays in memory and is tried again.
+        let _ = self.offset_index.raw().write_out();
+        let _ = self.time_index.raw().write_out();
+        for file in self.lazy_files() {
+            file.release();
+        }
+    }
+
     /// The files that a flush must sync, the batches first.
     pub(crate) fn files(&self) -> Result<Vec<Arc<File>>, Fault> {
         let mut files = vec![self.log.read()?];

@@ -1,15 +1,15 @@
 //! One connection, one task: frames are read while earlier answers wait, and answers leave in the
 //! order of their requests.
 //!
-//! The task owns a read buffer while bytes of a frame are in it and the queue of replies. An idle
-//! connection holds none of the buffers, and the task itself is small: what only a busy one needs
-//! is boxed.
+//! The task is lent a large buffer while it reads and executes. One that waits holds the bytes of the
+//! frame that has begun, if any, and the queue of replies; the task itself is small: what only a busy
+//! one needs is boxed.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,15 +19,12 @@ use tracing::{debug, warn};
 
 use super::budget::{Budget, Taken};
 use super::connections::Place;
-use super::{Close, Reply, Service, writer};
+use super::{Close, Reply, Service, buffers, writer};
 use crate::os::clock;
 use crate::os::tasks::Tasks;
 use crate::protocol::chunk::{Chunk, Chunks};
 use crate::protocol::frame::Frames;
 use crate::security::session::Session;
-
-/// The room for the first read of a burst.
-const FIRST_READ: usize = 16 << 10;
 
 /// No request is executed while this much of earlier answers is unwritten: small requests may
 /// have large answers.
@@ -149,8 +146,11 @@ impl<S: Service> Connection<S> {
         if stopping && self.replies.is_empty() {
             return Err(End::Stopped);
         }
-        self.release();
+        if self.replies.is_empty() {
+            self.replies.shrink_to(0);
+        }
         if refused {
+            give_back(&mut self.frames);
             // Rare enough for a box, which keeps the task small.
             return Box::pin(self.wait_for_budget()).await;
         }
@@ -235,18 +235,11 @@ impl<S: Service> Connection<S> {
         Ok(true)
     }
 
-    /// An idle connection holds no buffers.
-    fn release(&mut self) {
-        if self.frames.is_empty() {
-            self.frames.release();
-            if self.replies.is_empty() {
-                self.replies.shrink_to(0);
-            }
-        }
-    }
-
     async fn wait(&mut self, stopping: bool) -> Result<(), End> {
         let may_read = !stopping && self.may_execute();
+        if !may_read {
+            give_back(&mut self.frames);
+        }
         tokio::select! {
             biased;
             answer = first_answer(&mut self.replies) => settle(&mut self.replies, answer?),
@@ -305,14 +298,27 @@ fn settle(replies: &mut VecDeque<Slot>, answer: Chunks) {
 async fn fill(stream: &TcpStream, frames: &mut Frames) -> io::Result<usize> {
     poll_fn(|cx| {
         loop {
-            ready!(stream.poll_read_ready(cx))?;
-            match stream.try_read_buf(frames.space(FIRST_READ)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => frames.release(),
+            let Poll::Ready(ready) = stream.poll_read_ready(cx) else {
+                give_back(frames);
+                return Poll::Pending;
+            };
+            ready?;
+            if frames.wants_room() {
+                frames.move_into(buffers::lend());
+            }
+            match stream.try_read_buf(&mut frames.space()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return Poll::Ready(read),
             }
         }
     })
     .await
+}
+
+fn give_back(frames: &mut Frames) {
+    if let Some(buffer) = frames.pack() {
+        buffers::take_back(buffer);
+    }
 }
 
 #[cfg(test)]
