@@ -96,10 +96,10 @@ impl Segment {
     pub(crate) fn append(&self, pieces: &[&[u8]], batch: Appending) -> Result<(), Fault> {
         let file = self.log.write()?;
         let position = self.size();
-        let written = file
-            .write_pieces_at(pieces, position)
-            .at(&self.log.path())
-            .and_then(|()| self.index(position, batch));
+        let written = match file.write_pieces_at(pieces, position) {
+            Ok(()) => self.index(position, batch),
+            error => error.at(&self.log.path()),
+        };
         if let Err(fault) = written {
             // Should this fail too, the next append overwrites and recovery cuts.
             let _ = file.set_len(position);

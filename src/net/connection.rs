@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
 use tracing::{debug, warn};
@@ -29,6 +29,9 @@ use crate::security::session::Session;
 /// No request is executed while this much of earlier answers is unwritten: small requests may
 /// have large answers.
 const READY_BYTES: usize = 1 << 20;
+
+/// An answer up to this size is copied behind the one before it.
+const JOINED: usize = 1 << 10;
 
 /// How long a client may take for the answers under way when the node stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -213,17 +216,22 @@ impl<S: Service> Connection<S> {
     /// Writes the ready answers at the front in one go; whether there were any.
     async fn write_ready(&mut self) -> Result<bool, End> {
         let mut chunks = Chunks::new();
+        // Small answers side by side in one piece.
+        let mut joined = BytesMut::new();
         while let Some(Slot::Ready(_)) = self.replies.front() {
             let Some(Slot::Ready(ready)) = self.replies.pop_front() else {
                 break;
             };
             self.ready_bytes = self.ready_bytes.saturating_sub(in_memory(&ready));
-            if chunks.is_empty() {
-                chunks = ready;
-            } else {
-                chunks.extend(ready);
+            match &ready[..] {
+                [Chunk::Bytes(bytes)] if bytes.len() <= JOINED => joined.extend_from_slice(bytes),
+                _ => {
+                    put_joined(&mut chunks, &mut joined);
+                    chunks.extend(ready);
+                }
             }
         }
+        put_joined(&mut chunks, &mut joined);
         if chunks.is_empty() {
             return Ok(false);
         }
@@ -263,6 +271,12 @@ impl<S: Service> Connection<S> {
             () = self.shared.tasks.stopped() => {}
         }
         Ok(())
+    }
+}
+
+fn put_joined(chunks: &mut Chunks, joined: &mut BytesMut) {
+    if !joined.is_empty() {
+        chunks.push(Chunk::Bytes(joined.split().freeze()));
     }
 }
 
