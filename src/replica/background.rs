@@ -97,9 +97,22 @@ impl Background {
         self.wake.notified().await;
     }
 
-    /// Whether something was appended since this was asked last.
-    pub(crate) fn take_dirty(&self) -> bool {
-        self.dirty.swap(false, Ordering::AcqRel)
+    /// Whether something was appended since the last round of checkpoints.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// A round of checkpoints begins: the next append asks for another.
+    pub(crate) fn clean(&self) {
+        self.dirty.store(false, Ordering::Release);
+    }
+
+    /// Whether anything besides checkpoints is due now.
+    pub(crate) fn has_due(&self, now: Instant) -> bool {
+        let due = self.due.lock();
+        !due.flushes.is_empty()
+            || !due.failed.is_empty()
+            || due.doomed.iter().any(|(at, _)| *at <= now)
     }
 
     /// When the next removal or attempt is due.

@@ -344,10 +344,16 @@ impl Manager {
                 () = sleep_until(next) => {}
             }
             let now = clock::now();
-            if self.background.take_dirty() {
+            let due = rounds.take(now);
+            if due.any() {
+                // Appends from here on are for the next round.
+                self.background.clean();
+            } else if self.background.is_dirty() {
                 rounds.arm(now, &self.options);
             }
-            let due = rounds.take(now);
+            if !due.any() && !self.background.has_due(now) {
+                continue;
+            }
             let this = self.clone();
             let work = tasks::blocking(move || this.round(now, due));
             if !work.await.unwrap_or(false) {
@@ -470,6 +476,12 @@ struct Rounds {
 struct DueCheckpoints {
     high_watermarks: bool,
     points: bool,
+}
+
+impl DueCheckpoints {
+    fn any(self) -> bool {
+        self.high_watermarks || self.points
+    }
 }
 
 impl Rounds {
