@@ -5,7 +5,7 @@
 //!   readers call without it
 //! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
 //!   [`snapshot`]: producers as bytes
-//! - [`recover`]: opening, after an orderly stop or not
+//! - [`recover`]: opening, after an orderly stop or not; [`retention`]: deleting what is old
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
 //! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
 //! - [`dirs`], [`dir`]: the directories that hold partitions; [`checkpoint`], [`layout`]: files
@@ -32,6 +32,7 @@ pub(crate) mod offset_index;
 pub(crate) mod producers;
 pub(crate) mod read;
 pub(crate) mod recover;
+pub(crate) mod retention;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod snapshot;

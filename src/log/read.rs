@@ -207,17 +207,19 @@ impl LogReader {
         let first_open = self.shared.first_open.load(Ordering::Acquire);
         let stable = high_watermark.min(first_open);
         if self.shared.undecided_count.load(Ordering::Acquire) == 0 {
-            return stable;
+            return stable.max(self.log_start_offset());
         }
         let mut undecided = self.shared.undecided.lock();
         undecided.retain(|_, last| *last >= high_watermark);
         self.shared
             .undecided_count
             .store(undecided.len(), Ordering::Release);
-        match undecided.first_key_value() {
+        let stable = match undecided.first_key_value() {
             Some((first, _)) => stable.min(*first),
             None => stable,
-        }
+        };
+        // A transaction may have begun in what was deleted since.
+        stable.max(self.log_start_offset())
     }
 
     /// Where an epoch ends: the answer of OffsetForLeaderEpoch.

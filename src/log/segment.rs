@@ -86,6 +86,12 @@ impl Segment {
         self.size.load(Ordering::Acquire)
     }
 
+    /// When its batches were last written to, by the wall clock.
+    pub(crate) fn modified_ms(&self) -> Result<i64, Fault> {
+        let path = self.log.path();
+        self.log.read()?.modified_ms().at(&path)
+    }
+
     /// The newest timestamp, with the last offset of the batch that has it; -1 without any.
     pub(crate) fn newest(&self) -> TimestampOffset {
         *self.newest.lock()

@@ -8,6 +8,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// The handle to the machine's disk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -224,6 +225,13 @@ impl File {
     /// The length of the file in bytes.
     pub(crate) fn len(&self) -> io::Result<u64> {
         self.0.metadata().map(|meta| meta.len())
+    }
+
+    /// When the file was last written to, in milliseconds since 1970.
+    pub(crate) fn modified_ms(&self) -> io::Result<i64> {
+        let since = self.0.metadata()?.modified()?.duration_since(UNIX_EPOCH);
+        let since = since.unwrap_or_default().as_millis();
+        Ok(since.try_into().unwrap_or(i64::MAX))
     }
 
     /// Makes the file's data and length durable. A failure is final for what was written.

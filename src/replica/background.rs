@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::{error, warn};
 
+use super::agenda::Agenda;
 use super::fault::Fault;
 use crate::base::TopicPartition;
 use crate::log::dir::DoomedFolder;
@@ -21,6 +22,8 @@ pub(crate) struct Background {
     dirty: AtomicBool,
     due: Mutex<Due>,
     wake: Notify,
+    /// Partitions in which something may have to be deleted by age or size.
+    pub(super) retention: Agenda,
 }
 
 /// What is renamed away and waits for its removal.

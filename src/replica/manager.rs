@@ -35,10 +35,10 @@ type Registered<'a> = (&'a Arc<Topic>, i32, &'a Arc<topics::Partition>);
 /// The partitions of this node.
 pub(crate) struct Manager {
     node: NodeId,
-    options: Arc<Options>,
+    pub(super) options: Arc<Options>,
     dirs: LogDirs,
     partitions: RwLock<HashMap<(TopicId, i32), Arc<Partition>>>,
-    background: Arc<Background>,
+    pub(super) background: Arc<Background>,
 }
 
 impl Manager {
@@ -154,6 +154,7 @@ impl Manager {
             let Told { log, min_in_sync } = config::of_topic(&self.options, image, name);
             partition.with_log(|open| open.set_config(log));
             partition.set_min_in_sync(min_in_sync);
+            partition.stir();
         }
     }
 
@@ -192,6 +193,7 @@ impl Manager {
         if let Err(fault) = partition.take_role(role) {
             self.background.fail(&partition.name, &fault);
         }
+        partition.stir();
     }
 
     fn add(
@@ -283,6 +285,7 @@ impl Manager {
         tasks.spawn("replica-background", async move {
             this.background_rounds(&group).await
         });
+        self.run_retention(tasks);
     }
 
     async fn background_rounds(self: &Arc<Self>, tasks: &Tasks) {

@@ -4,8 +4,10 @@
 //! - `partition`: one: role, append, offsets. - `isr`: high watermark and in-sync replicas.
 //! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
+//! - `agenda`, `retention`: which partitions a round looks at; deleting what is too old or too much.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
+mod agenda;
 pub(crate) mod background;
 pub(crate) mod commit;
 mod config;
@@ -13,4 +15,5 @@ mod fault;
 mod isr;
 pub(crate) mod manager;
 pub(crate) mod partition;
+mod retention;
 mod wait;

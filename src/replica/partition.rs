@@ -113,10 +113,12 @@ pub(crate) struct Partition {
     log: Arc<Mutex<Log>>,
     role: RwLock<Arc<Role>>,
     high_watermark: AtomicI64,
-    waiting: Arc<WaitList>,
+    pub(super) waiting: Arc<WaitList>,
     gone: AtomicBool,
     offline: AtomicBool,
-    background: Arc<Background>,
+    pub(super) background: Arc<Background>,
+    /// Already on the agenda of a round.
+    pub(super) stirred: AtomicBool,
 }
 
 impl Partition {
@@ -153,6 +155,7 @@ impl Partition {
             gone: AtomicBool::new(false),
             offline: AtomicBool::new(false),
             background,
+            stirred: AtomicBool::new(false),
         }
     }
 
@@ -400,7 +403,7 @@ impl Partition {
     }
 
     /// Reports trouble with the log. A deleted partition's is none: its files are on their way out.
-    fn fail(&self, fault: &Fault) {
+    pub(super) fn fail(&self, fault: &Fault) {
         if !self.gone.load(Ordering::Acquire) {
             self.background.fail(&self.name, fault);
         }
@@ -431,6 +434,7 @@ impl Partition {
             .high_watermark(self.node, end, before, |_| before);
         if self.high_watermark.fetch_max(now, Ordering::AcqRel) < now {
             self.waiting.wake();
+            self.stir();
         }
     }
 
