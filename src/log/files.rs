@@ -123,6 +123,16 @@ impl LazyFile {
         Ok(())
     }
 
+    /// Gives it another name, which it has from its making on when it is not there yet.
+    pub(crate) fn rename_if_exists(&self, to: PathBuf) -> Result<(), Fault> {
+        let mut state = self.state.lock();
+        if self.cache.disk.exists(&state.path) {
+            self.cache.disk.rename(&state.path, &to).at(&state.path)?;
+        }
+        state.path = to;
+        Ok(())
+    }
+
     /// Follows a folder that was renamed.
     pub(crate) fn moved_to(&self, folder: &Path) {
         let mut state = self.state.lock();

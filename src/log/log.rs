@@ -595,6 +595,15 @@ impl Log {
 
     /// Renames the files of segments that are no longer the log's.
     pub(super) fn doom(&mut self, gone: Vec<Arc<Segment>>) -> Result<Doomed, Fault> {
+        self.doom_but(gone, None)
+    }
+
+    /// The same, with the snapshot at an offset staying where another segment begins there.
+    pub(super) fn doom_but(
+        &mut self,
+        gone: Vec<Arc<Segment>>,
+        keep_snapshot: Option<i64>,
+    ) -> Result<Doomed, Fault> {
         let mut others = Vec::new();
         for segment in &gone {
             self.tail_batches = self.tail_batches.saturating_sub(segment.forget_tail(true));
@@ -606,7 +615,8 @@ impl Log {
                 }
             }
             let path = layout::path(&self.folder, segment.base_offset, Kind::Snapshot);
-            if self.cache.disk().exists(&path) {
+            let goes = keep_snapshot != Some(segment.base_offset);
+            if goes && self.cache.disk().exists(&path) {
                 let to = suffixed(&path, layout::DELETED);
                 self.cache.disk().rename(&path, &to).at(&path)?;
                 others.push(to);

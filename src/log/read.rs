@@ -77,6 +77,7 @@ pub(crate) struct Slice {
     /// Of the first batch.
     pub(crate) base_offset: i64,
     pub(crate) segment_base_offset: i64,
+    segment_id: u64,
     /// As the read was given it.
     upper: i64,
 }
@@ -251,6 +252,42 @@ impl LogReader {
         segments.iter().zip(ends).map(info).collect()
     }
 
+    /// Its segments as they are.
+    pub(super) fn live(&self) -> Arc<[Arc<Segment>]> {
+        self.shared.segments()
+    }
+
+    /// The transactions aborted with a marker at or beyond `from` that began below `upper`.
+    pub(super) fn aborted_between(&self, from: i64, upper: i64) -> Result<Vec<AbortedTxn>, Fault> {
+        self.fresh(|segments| {
+            let first = floor(segments, from).unwrap_or(0);
+            let mut found = Vec::new();
+            for segment in &segments[first..] {
+                if segment.txn_index.collect(from, upper, &mut found)? {
+                    break;
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Looks at the segments; once more when a file is gone and others have taken their place, as
+    /// after compaction.
+    fn fresh<T>(
+        &self,
+        mut look: impl FnMut(&[Arc<Segment>]) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        loop {
+            let segments = self.shared.segments();
+            match look(&segments) {
+                Err(fault)
+                    if fault.is_not_found() && !Arc::ptr_eq(&segments, &self.shared.segments()) => {
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// Whether the segment at a base offset is no longer the active one.
     pub(crate) fn is_closed(&self, segment_base_offset: i64) -> bool {
         let segments = self.shared.segments();
@@ -305,16 +342,15 @@ impl LogReader {
         };
         // Opening a name that was written lately waits for nothing.
         let file = segment.log.read().ok()?;
-        Some(cut(want, segment.base_offset, placed, end, file))
+        Some(cut(want, segment, placed, end, file))
     }
 
     /// Locates records, with a look at the index and at headers where memory does not suffice.
     pub(crate) fn locate(&self, want: &Want) -> Result<Located, Fault> {
-        let segments = match self.admit(want) {
-            Ok(segments) => segments,
-            Err(answer) => return Ok(answer),
-        };
-        let located = self.locate_in(&segments, want);
+        if let Err(answer) = self.admit(want) {
+            return Ok(answer);
+        }
+        let located = self.fresh(|segments| self.locate_in(segments, want));
         match located {
             // The segment was deleted and its file removed since.
             Err(fault) if fault.is_not_found() && want.offset < self.log_start_offset() => {
@@ -336,7 +372,7 @@ impl LogReader {
                 Some(_) | None => segment.end_below(want.upper)?,
             };
             let file = segment.log.read()?;
-            return Ok(cut(want, segment.base_offset, placed, end, file));
+            return Ok(cut(want, segment, placed, end, file));
         }
         Ok(Located::Empty)
     }
@@ -365,21 +401,16 @@ impl LogReader {
     /// The aborted transactions that overlap what `slice` holds of offsets from `offset` on, in
     /// the order of their markers.
     pub(crate) fn aborted(&self, offset: i64, slice: &Slice) -> Result<Vec<AbortedTxn>, Fault> {
-        let segments = self.shared.segments();
-        let from = floor(&segments, slice.segment_base_offset).unwrap_or(0);
-        let upper = self.upper_of(&segments, from, slice)?;
-        let mut found = Vec::new();
-        for segment in &segments[from..] {
-            if segment.txn_index.collect(offset, upper, &mut found)? {
-                break;
-            }
-        }
-        Ok(found)
+        let upper = self.fresh(|segments| self.upper_of(segments, slice))?;
+        let from = offset.max(slice.segment_base_offset);
+        self.aborted_between(from, upper)
     }
 
     /// An offset beyond all that a slice holds, and not far.
-    fn upper_of(&self, segments: &[Arc<Segment>], at: usize, slice: &Slice) -> Result<i64, Fault> {
-        let Some(segment) = segments.get(at) else {
+    fn upper_of(&self, segments: &[Arc<Segment>], slice: &Slice) -> Result<i64, Fault> {
+        let at = floor(segments, slice.segment_base_offset).unwrap_or(0);
+        let Some(segment) = segments.get(at).filter(|one| one.id == slice.segment_id) else {
+            // Compacted since: positions mean something else now.
             return Ok(slice.upper);
         };
         let end = slice.position + slice.len as u64;
@@ -398,9 +429,17 @@ impl LogReader {
         timestamp: i64,
         upper: i64,
     ) -> Result<Option<TimedOffset>, Fault> {
+        self.fresh(|segments| self.offset_by_time_in(segments, timestamp, upper))
+    }
+
+    fn offset_by_time_in(
+        &self,
+        segments: &[Arc<Segment>],
+        timestamp: i64,
+        upper: i64,
+    ) -> Result<Option<TimedOffset>, Fault> {
         let start = self.log_start_offset();
-        let segments = self.shared.segments();
-        for segment in segments.iter() {
+        for segment in segments {
             if segment.newest().timestamp < timestamp {
                 continue;
             }
@@ -415,22 +454,25 @@ impl LogReader {
 
     /// The first of the newest records, if it lies below `upper`.
     pub(crate) fn newest(&self, upper: i64) -> Result<Option<TimedOffset>, Fault> {
-        let segments = self.shared.segments();
-        let mut best: Option<&Arc<Segment>> = None;
-        for segment in segments.iter() {
-            let newest = segment.newest().timestamp;
-            if newest >= 0 && best.is_none_or(|best| newest > best.newest().timestamp) {
-                best = Some(segment);
-            }
-        }
-        let Some(segment) = best else {
-            return Ok(None);
-        };
-        let newest = segment.newest();
-        let hit = |_, time| time == newest.timestamp;
-        let found = search(segment, newest.offset, hit, |of| of == newest.timestamp)?;
-        Ok(found.filter(|found| found.offset < upper))
+        self.fresh(newest_in)
+            .map(|found| found.filter(|found| found.offset < upper))
     }
+}
+
+fn newest_in(segments: &[Arc<Segment>]) -> Result<Option<TimedOffset>, Fault> {
+    let mut best: Option<&Arc<Segment>> = None;
+    for segment in segments {
+        let newest = segment.newest().timestamp;
+        if newest >= 0 && best.is_none_or(|best| newest > best.newest().timestamp) {
+            best = Some(segment);
+        }
+    }
+    let Some(segment) = best else {
+        return Ok(None);
+    };
+    let newest = segment.newest();
+    let hit = |_, time| time == newest.timestamp;
+    search(segment, newest.offset, hit, |of| of == newest.timestamp)
 }
 
 /// Looks through the records of batches from the one at `from` on, of those whose newest
@@ -503,7 +545,7 @@ pub(super) fn floor(segments: &[Arc<Segment>], offset: i64) -> Option<usize> {
 }
 
 /// Bounds what was found by what is wanted.
-fn cut(want: &Want, segment_base_offset: i64, first: Placed, end: u64, file: Arc<File>) -> Located {
+fn cut(want: &Want, segment: &Segment, first: Placed, end: u64, file: Arc<File>) -> Located {
     let first_size = usize::try_from(first.size).unwrap_or(usize::MAX);
     let room = end.saturating_sub(first.position);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
@@ -521,7 +563,8 @@ fn cut(want: &Want, segment_base_offset: i64, first: Placed, end: u64, file: Arc
         position: first.position,
         len,
         base_offset: first.base_offset,
-        segment_base_offset,
+        segment_base_offset: segment.base_offset,
+        segment_id: segment.id,
         upper: want.upper,
     })
 }

@@ -5,6 +5,8 @@
 //! Deleted are whole segments, the oldest first, and only what lies below the high watermark. The
 //! active segment goes last and only with all others: a new one is begun before.
 
+use std::sync::Arc;
+
 use super::config::LogConfig;
 use super::fault::Fault;
 use super::log::{Doomed, Log};
@@ -171,9 +173,11 @@ impl Log {
 
     fn aged(&self, now_ms: i64) -> Result<Vec<Aged>, Fault> {
         let infos = self.reader().segments();
+        let active = self.active_segment();
         let aged = infos.iter().zip(&self.segments).map(|(info, segment)| {
             let newest_ms = match info.newest_timestamp {
-                ..0 if info.size == 0 => now_ms,
+                // It stays, however old.
+                ..0 if info.size == 0 && Arc::ptr_eq(segment, active) => now_ms,
                 ..0 => segment.modified_ms()?,
                 newest => newest,
             };

@@ -24,6 +24,8 @@ pub(crate) struct Background {
     wake: Notify,
     /// Partitions in which something may have to be deleted by age or size.
     pub(super) retention: Agenda,
+    /// Partitions that are compacted, in which something may have to be.
+    pub(super) cleaning: Agenda,
 }
 
 /// What is renamed away and waits for its removal.

@@ -253,6 +253,9 @@ impl Manager {
         for ((_, index), partition) in gone {
             partition.retire();
             let of = TopicPartition::new(name, index);
+            if let Err(fault) = partition.dir.set_cleaned_to(&of, None) {
+                self.background.fail(&of, &fault.into());
+            }
             match self.dirs.delete(&of) {
                 Ok(Some(folder)) => self
                     .background
@@ -286,6 +289,7 @@ impl Manager {
             this.background_rounds(&group).await
         });
         self.run_retention(tasks);
+        self.run_cleaning(tasks);
     }
 
     async fn background_rounds(self: &Arc<Self>, tasks: &Tasks) {

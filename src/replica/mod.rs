@@ -4,11 +4,13 @@
 //! - `partition`: one: role, append, offsets. - `isr`: high watermark and in-sync replicas.
 //! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
-//! - `agenda`, `retention`: which partitions a round looks at; deleting what is too old or too much.
+//! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
+//!   or too much; compacting.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
 mod agenda;
 pub(crate) mod background;
+mod cleaning;
 pub(crate) mod commit;
 mod config;
 mod fault;

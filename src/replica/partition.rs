@@ -110,7 +110,7 @@ pub(crate) struct Partition {
     /// Where its log lies.
     pub(crate) dir: Arc<LogDir>,
     reader: LogReader,
-    log: Arc<Mutex<Log>>,
+    pub(super) log: Arc<Mutex<Log>>,
     role: RwLock<Arc<Role>>,
     high_watermark: AtomicI64,
     pub(super) waiting: Arc<WaitList>,
@@ -119,6 +119,8 @@ pub(crate) struct Partition {
     pub(super) background: Arc<Background>,
     /// Already on the agenda of a round.
     pub(super) stirred: AtomicBool,
+    /// A compaction met what it cannot read.
+    pub(super) uncleanable: AtomicBool,
 }
 
 impl Partition {
@@ -156,6 +158,7 @@ impl Partition {
             offline: AtomicBool::new(false),
             background,
             stirred: AtomicBool::new(false),
+            uncleanable: AtomicBool::new(false),
         }
     }
 

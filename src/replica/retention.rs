@@ -20,7 +20,11 @@ impl Partition {
     /// Has the next round look at this partition. Costs one load while it is to be looked at anyway.
     pub(crate) fn stir(&self) {
         if !self.stirred.load(Ordering::Relaxed) && !self.stirred.swap(true, Ordering::AcqRel) {
-            self.background.retention.add(self.key());
+            let agenda = match self.reader().config().compact {
+                true => &self.background.cleaning,
+                false => &self.background.retention,
+            };
+            agenda.add(self.key());
         }
     }
 
@@ -54,15 +58,20 @@ impl Partition {
             }
             self.tell_deleted(&retained.plan);
             self.background.appended();
-            let delay = self.reader().config().file_delete_delay_ms;
-            let delay = Duration::from_millis(u64::try_from(delay).unwrap_or(0));
-            let doomed = Doomed::Files(retained.doomed);
-            self.background.remove(clock::now() + delay, doomed);
+            self.remove_later(retained.doomed);
             self.waiting.wake();
             if !retained.more {
                 return retained.plan.next_ms;
             }
         }
+    }
+
+    /// Removes files after `file.delete.delay.ms`, so that who still reads them finds them.
+    pub(super) fn remove_later(&self, doomed: crate::log::log::Doomed) {
+        let delay = self.reader().config().file_delete_delay_ms;
+        let delay = Duration::from_millis(u64::try_from(delay).unwrap_or(0));
+        self.background
+            .remove(clock::now() + delay, Doomed::Files(doomed));
     }
 
     fn tell_deleted(&self, plan: &Plan) {
@@ -85,16 +94,13 @@ impl Manager {
     /// Deletes what is too old or too much, until the group stops.
     pub(super) fn run_retention(self: &Arc<Self>, tasks: &Tasks) {
         let (this, group) = (self.clone(), tasks.clone());
-        tasks.spawn("retention", async move {
-            tokio::select! {
-                biased;
-                () = group.stopped() => {}
-                () = this.retention_rounds() => {}
-            }
-        });
+        tasks.spawn(
+            "retention",
+            async move { this.retention_rounds(&group).await },
+        );
     }
 
-    async fn retention_rounds(self: Arc<Self>) {
+    async fn retention_rounds(self: Arc<Self>, tasks: &Tasks) {
         let file = self.options.file();
         let span = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         let every = span(file.log_retention_check_interval_ms);
@@ -102,10 +108,16 @@ impl Manager {
         let mut due = Due::default();
         loop {
             tokio::select! {
+                biased;
+                () = tasks.stopped() => return,
                 () = self.background.retention.stirred() => {}
                 () = due.come() => {}
             }
-            clock::sleep_until(round_at).await;
+            tokio::select! {
+                biased;
+                () = tasks.stopped() => return,
+                () = clock::sleep_until(round_at) => {}
+            }
             let now = clock::now();
             round_at = now + every;
             let keys = due.take(&self.background.retention, now);
@@ -123,8 +135,14 @@ impl Manager {
         let partitions = keys
             .into_iter()
             .filter_map(|(topic, index)| self.partition(topic, index));
-        partitions
-            .filter_map(|partition| Some((partition.key(), partition.retain()?)))
-            .collect()
+        let look = |partition: Arc<Partition>| {
+            let next_ms = partition.retain();
+            // It was not compacted when it was put on the agenda.
+            if partition.reader().config().compact {
+                partition.stir();
+            }
+            Some((partition.key(), next_ms?))
+        };
+        partitions.filter_map(look).collect()
     }
 }
