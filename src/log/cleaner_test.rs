@@ -253,6 +253,8 @@ fn aborted_records_go_at_once_and_their_marker_when_it_marks_nothing() {
     assert_eq!(left, [0, 2, 5, 6, 9]);
     assert_eq!(markers(&log), [3, 4, 7, 8]);
     assert_eq!(aborted(&log).len(), 1);
+    let index = dir.path().join("00000000000000000000.txnindex");
+    assert_eq!(Disk.read(&index).unwrap().len(), 34);
     // Nothing of the aborted transaction is left: its marker has a horizon now.
     clean(&log, LATER);
     assert_eq!(markers(&log), [3, 4, 7, 8]);

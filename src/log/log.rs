@@ -610,9 +610,8 @@ impl Log {
             self.flush.forget(segment);
             for file in segment.lazy_files() {
                 file.release();
-                if file.exists() {
-                    file.rename(suffixed(&file.path(), layout::DELETED))?;
-                }
+                // One that is not there gives up its name too: another segment may take it.
+                file.rename_if_exists(suffixed(&file.path(), layout::DELETED))?;
             }
             let path = layout::path(&self.folder, segment.base_offset, Kind::Snapshot);
             let goes = keep_snapshot != Some(segment.base_offset);
