@@ -46,6 +46,10 @@ pub(crate) struct LogConfig {
     pub(crate) min_compaction_lag_ms: i64,
     /// `max.compaction.lag.ms`
     pub(crate) max_compaction_lag_ms: i64,
+    /// `flush.messages`
+    pub(crate) flush_messages: i64,
+    /// `flush.ms`
+    pub(crate) flush_ms: i64,
     /// `producer.id.expiration.ms`
     pub(crate) producer_id_expiration_ms: i64,
     /// How many batches a log remembers in memory; 16 bytes each.
@@ -75,6 +79,8 @@ impl Default for LogConfig {
             min_cleanable_ratio: 0.5,
             min_compaction_lag_ms: 0,
             max_compaction_lag_ms: i64::MAX,
+            flush_messages: i64::MAX,
+            flush_ms: i64::MAX,
             producer_id_expiration_ms: 86_400_000,
             tail_batches: 16_384,
         }

@@ -105,6 +105,8 @@ pub(crate) struct Appended {
     pub(crate) is_duplicate: bool,
     /// A segment was closed: a flush is due.
     pub(crate) rolled: bool,
+    /// When what was written must be durable.
+    pub(crate) flush: flush::Wish,
     /// Bytes written.
     pub(crate) size: usize,
 }
@@ -284,6 +286,7 @@ impl Log {
                     log_start_offset: self.log_start_offset(),
                     is_duplicate: true,
                     rolled: false,
+                    flush: self.flush_wish(),
                     size: 0,
                 });
             }
@@ -296,6 +299,7 @@ impl Log {
             log_start_offset: self.log_start_offset(),
             is_duplicate: false,
             rolled,
+            flush: self.flush_wish(),
             size: header.size(),
         })
     }
@@ -324,6 +328,7 @@ impl Log {
                 log_start_offset: self.log_start_offset(),
                 is_duplicate: false,
                 rolled: rolled || before.is_some_and(|done| done.rolled),
+                flush: self.flush_wish(),
                 size: batch.bytes().len() + before.map_or(0, |done| done.size),
             });
         }
@@ -649,6 +654,14 @@ impl Log {
     /// Ends a flush that succeeded: the recovery point rises.
     pub(crate) fn end_flush(&mut self, flush: &Flush) {
         self.flush.end(flush);
+        self.shared.set_durable(self.flush.recovery_point());
+    }
+
+    /// When what is not durable yet must be (`flush.messages`, `flush.ms`).
+    fn flush_wish(&self) -> flush::Wish {
+        let config = self.shared.config();
+        let unflushed = self.log_end_offset() - self.flush.recovery_point();
+        flush::wish(unflushed, config.flush_messages, config.flush_ms)
     }
 
     /// Flushes here and now.

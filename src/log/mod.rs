@@ -58,4 +58,4 @@ mod kafka_folders_test;
 #[cfg(test)]
 mod log_test;
 #[cfg(test)]
-mod testkit;
+pub(crate) mod testkit;

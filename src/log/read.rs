@@ -35,6 +35,8 @@ pub(crate) struct LogReader {
 pub(super) struct Shared {
     log_start: AtomicI64,
     log_end: AtomicI64,
+    /// Everything below is durable.
+    durable: AtomicI64,
     /// First offset of the oldest open transaction; `i64::MAX` without any.
     first_open: AtomicI64,
     /// Transactions whose marker may not be replicated yet, by first offset; they count how many.
@@ -111,6 +113,7 @@ impl Shared {
         Arc::new(Self {
             log_start: AtomicI64::new(log_start),
             log_end: AtomicI64::new(log_end),
+            durable: AtomicI64::new(0),
             first_open: AtomicI64::new(i64::MAX),
             undecided: Mutex::default(),
             undecided_count: AtomicUsize::new(0),
@@ -134,6 +137,10 @@ impl Shared {
 
     pub(super) fn set_log_end(&self, offset: i64) {
         self.log_end.store(offset, Ordering::Release);
+    }
+
+    pub(super) fn set_durable(&self, offset: i64) {
+        self.durable.store(offset, Ordering::Release);
     }
 
     pub(super) fn set_first_open(&self, offset: Option<i64>) {
@@ -194,6 +201,11 @@ impl LogReader {
     /// The offset that the next record will get.
     pub(crate) fn log_end_offset(&self) -> i64 {
         self.shared.log_end()
+    }
+
+    /// Everything below was made durable by this process.
+    pub(crate) fn durable_offset(&self) -> i64 {
+        self.shared.durable.load(Ordering::Acquire)
     }
 
     /// The settings in force.

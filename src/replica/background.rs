@@ -52,6 +52,8 @@ impl Doomed {
 pub(crate) struct Due {
     /// Logs that closed a segment.
     pub(crate) flushes: HashSet<TopicPartition>,
+    /// Logs with records that must be durable soon, with their time.
+    pub(crate) flushes_later: Vec<(Instant, TopicPartition)>,
     /// Partitions whose directory failed, with the first fault of each.
     pub(crate) failed: Vec<TopicPartition>,
     /// Folders and files to remove, with their time.
@@ -69,6 +71,12 @@ impl Background {
     /// Asks for a flush of what a log has closed.
     pub(crate) fn flush(&self, of: &TopicPartition) {
         self.due.lock().flushes.insert(of.clone());
+        self.wake.notify_one();
+    }
+
+    /// Asks for a flush at a time.
+    pub(crate) fn flush_at(&self, at: Instant, of: &TopicPartition) {
+        self.due.lock().flushes_later.push((at, of.clone()));
         self.wake.notify_one();
     }
 
@@ -99,9 +107,12 @@ impl Background {
         self.dirty.swap(false, Ordering::AcqRel)
     }
 
-    /// When the next removal is due.
-    pub(crate) fn next_removal(&self) -> Option<Instant> {
-        self.due.lock().doomed.iter().map(|(at, _)| *at).min()
+    /// When the next removal or flush is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let due = self.due.lock();
+        let removals = due.doomed.iter().map(|(at, _)| *at);
+        let flushes = due.flushes_later.iter().map(|(at, _)| *at);
+        removals.chain(flushes).min()
     }
 
     /// Takes what is due now.
@@ -111,6 +122,13 @@ impl Background {
         let (ripe, waiting) = taken.doomed.into_iter().partition(|(at, _)| *at <= now);
         due.doomed = waiting;
         taken.doomed = ripe;
+        let (ripe, waiting): (Vec<_>, _) = taken
+            .flushes_later
+            .into_iter()
+            .partition(|(at, _)| *at <= now);
+        due.flushes_later = waiting;
+        taken.flushes_later = Vec::new();
+        taken.flushes.extend(ripe.into_iter().map(|(_, of)| of));
         taken
     }
 }

@@ -42,6 +42,8 @@ pub(super) fn log_config(topic: &TopicConfig, broker: &BrokerConfig) -> LogConfi
         min_cleanable_ratio: topic.min_cleanable_dirty_ratio,
         min_compaction_lag_ms: topic.min_compaction_lag_ms,
         max_compaction_lag_ms: topic.max_compaction_lag_ms,
+        flush_messages: topic.flush_messages,
+        flush_ms: topic.flush_ms,
         producer_id_expiration_ms: i64::from(broker.producer_id_expiration_ms),
         ..LogConfig::default()
     }

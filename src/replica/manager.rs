@@ -298,7 +298,7 @@ impl Manager {
             let next = [
                 rounds.high_watermarks,
                 rounds.points,
-                self.background.next_removal(),
+                self.background.next_due(),
             ];
             let next = next.into_iter().flatten().min();
             tokio::select! {
@@ -360,20 +360,11 @@ impl Manager {
     }
 
     fn flush(&self, of: &TopicPartition) {
-        let Some(handle) = self.dirs.log(of) else {
-            return;
-        };
-        let flush = handle.log.lock().begin_flush();
-        let flushed = flush.and_then(|flush| flush.sync().map(|()| flush));
-        match flushed {
-            Ok(flush) => handle.log.lock().end_flush(&flush),
-            // A log that was deleted meanwhile took its files along.
-            Err(_)
-                if self
-                    .dirs
-                    .log(of)
-                    .is_none_or(|now| !Arc::ptr_eq(&now.log, &handle.log)) => {}
-            Err(fault) => self.background.fail(of, &fault.into()),
+        let topic_id = self.dirs.log(of).and_then(|log| log.topic_id);
+        let found = topic_id.and_then(|id| self.partition(id, of.partition));
+        if let Some(partition) = found {
+            // Trouble is reported where it is met.
+            let _ = partition.flush_now();
         }
     }
 

@@ -6,6 +6,7 @@
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
 //! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
 //!   or too much; compacting.
+//! - `durable`: flushes that acknowledgements wait for, one for all that wait.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
 mod agenda;
@@ -13,6 +14,7 @@ pub(crate) mod background;
 mod cleaning;
 pub(crate) mod commit;
 mod config;
+pub(crate) mod durable;
 mod fault;
 mod isr;
 pub(crate) mod manager;

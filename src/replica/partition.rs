@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::background::{Background, Doomed};
+use super::durable::Durability;
 use super::fault::Fault;
 use super::isr::Replicas;
 use super::wait::WaitList;
@@ -17,6 +18,7 @@ use crate::base::{LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
 use crate::log::append::{self, Checked, Rejection, Rules};
 use crate::log::dir::LogDir;
 use crate::log::dirs::LogHandle;
+use crate::log::flush::Wish;
 use crate::log::log::{AppendContext, AppendError, Appended, Log};
 use crate::log::producers::{Origin, Proof};
 use crate::log::read::{Located, LogReader, Slice, Want};
@@ -51,6 +53,23 @@ impl Role {
                 all: registered.replicas.clone(),
                 in_sync: registered.isr.clone(),
                 min_in_sync,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+impl Role {
+    /// The role of the only replica.
+    pub(crate) fn alone(node: NodeId) -> Self {
+        Self {
+            leader: node,
+            leader_epoch: LeaderEpoch(0),
+            partition_epoch: PartitionEpoch(0),
+            replicas: Replicas {
+                all: vec![node],
+                in_sync: vec![node],
+                min_in_sync: 1,
             },
         }
     }
@@ -121,6 +140,7 @@ pub(crate) struct Partition {
     pub(super) stirred: AtomicBool,
     /// A compaction met what it cannot read.
     pub(super) uncleanable: AtomicBool,
+    pub(super) durability: Durability,
 }
 
 impl Partition {
@@ -159,6 +179,7 @@ impl Partition {
             background,
             stirred: AtomicBool::new(false),
             uncleanable: AtomicBool::new(false),
+            durability: Durability::default(),
         }
     }
 
@@ -413,6 +434,9 @@ impl Partition {
     }
 
     fn note(&self, appended: &Appended) {
+        if appended.flush != Wish::Sometime {
+            self.wish_flush(appended);
+        }
         if appended.is_duplicate {
             return;
         }
