@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -146,8 +146,9 @@ pub(super) async fn produce(
             tokio::task::coop::consume_budget().await;
             outcomes.push(match outcome {
                 Ok(written) => {
-                    if request.acks == -1 && !is_committed(&written) {
-                        waiting.push(((at, outcomes.len()), Waiting::of(&written)));
+                    if must_wait(request.acks, &written) {
+                        let waiting_for = Waiting::of(&written, request.acks);
+                        waiting.push(((at, outcomes.len()), waiting_for));
                     }
                     success(ctx.version, data.index, &written.appended)
                 }
@@ -172,12 +173,7 @@ pub(super) async fn produce(
     let version = ctx.version;
     Ok(Reply::Later(Box::pin(async move {
         for ((topic, place), waiting) in waiting {
-            let Waiting {
-                partition,
-                end,
-                epoch,
-            } = waiting;
-            if let Err(code) = commit::committed(partition, end, epoch, deadline).await {
+            if let Err(code) = waiting.done(deadline).await {
                 let outcome = &mut response.responses[topic].partition_responses[place];
                 *outcome = failure(version, outcome.index, &code.into());
             }
@@ -190,20 +186,41 @@ struct Waiting {
     partition: Arc<Partition>,
     end: i64,
     epoch: LeaderEpoch,
+    /// For all in-sync replicas, not only for the disk.
+    all: bool,
 }
 
 impl Waiting {
-    fn of(written: &Written) -> Self {
+    fn of(written: &Written, acks: i16) -> Self {
         Self {
             partition: written.partition.clone(),
             end: written.appended.last_offset + 1,
             epoch: written.epoch,
+            all: acks == -1,
+        }
+    }
+
+    async fn done(self, deadline: Instant) -> Result<(), ErrorCode> {
+        match self.all {
+            true => commit::committed(self.partition, self.end, self.epoch, deadline).await,
+            false => self.partition.made_durable(self.end).await,
         }
     }
 }
 
-fn is_committed(written: &Written) -> bool {
-    written.partition.high_watermark() > written.appended.last_offset
+fn must_wait(acks: i16, written: &Written) -> bool {
+    let end = written.appended.last_offset + 1;
+    let owes_flush = written.partition.owes_flush(end);
+    match acks {
+        -1 => owes_flush || written.partition.high_watermark() < end,
+        0 => {
+            if owes_flush {
+                written.partition.flush_soon();
+            }
+            false
+        }
+        _ => owes_flush,
+    }
 }
 
 /// A topic as the request names it, and a partition.

@@ -37,6 +37,8 @@ pub(crate) struct LogDir {
     cache: Arc<FileCache>,
     lock: Mutex<Option<Lock>>,
     previous: Previous,
+    /// The first offsets that were not compacted, as the file has them.
+    cleaned_to: Mutex<HashMap<TopicPartition, i64>>,
 }
 
 /// What the last process left.
@@ -47,7 +49,6 @@ struct Previous {
     recovery_points: HashMap<TopicPartition, i64>,
     log_starts: HashMap<TopicPartition, i64>,
     high_watermarks: HashMap<TopicPartition, i64>,
-    cleaner_offsets: HashMap<TopicPartition, i64>,
 }
 
 /// A partition's folder.
@@ -119,12 +120,14 @@ impl LogDir {
         })?;
         let id = identify(disk, path, identity)?;
         let previous = Previous::read(disk, path)?;
+        let cleaned_to = checkpoint::read_offsets(disk, &path.join(CLEANER_OFFSETS))?;
         Ok(Self {
             path: path.to_owned(),
             id,
             cache: Arc::clone(cache),
             lock: Mutex::new(Some(lock)),
             previous,
+            cleaned_to: Mutex::new(cleaned_to.into_iter().collect()),
         })
     }
 
@@ -148,9 +151,28 @@ impl LogDir {
         self.previous.high_watermarks.get(of).copied().unwrap_or(0)
     }
 
-    /// The first offset that was not compacted, as of the last checkpoint.
-    pub(crate) fn cleaner_offset(&self, of: &TopicPartition) -> Option<i64> {
-        self.previous.cleaner_offsets.get(of).copied()
+    /// The first offset of a partition that was not compacted.
+    pub(crate) fn cleaned_to(&self, of: &TopicPartition) -> Option<i64> {
+        self.cleaned_to.lock().get(of).copied()
+    }
+
+    /// Notes the first offset of a partition that was not compacted; `None` forgets it.
+    pub(crate) fn set_cleaned_to(
+        &self,
+        of: &TopicPartition,
+        offset: Option<i64>,
+    ) -> Result<(), Fault> {
+        let mut all = self.cleaned_to.lock();
+        let before = match offset {
+            Some(offset) => all.insert(of.clone(), offset),
+            None => all.remove(of),
+        };
+        if before == offset {
+            return Ok(());
+        }
+        let entries = all.iter().map(|(of, offset)| (of, *offset));
+        let path = self.path.join(CLEANER_OFFSETS);
+        checkpoint::write_offsets(self.cache.disk(), &path, entries)
     }
 
     /// The space of its file system.
@@ -338,14 +360,6 @@ impl LogDir {
         self.write_offsets(HIGH_WATERMARKS, offsets)
     }
 
-    /// Writes the first offsets that were not compacted.
-    pub(crate) fn write_cleaner_offsets(
-        &self,
-        offsets: &[(TopicPartition, i64)],
-    ) -> Result<(), Fault> {
-        self.write_offsets(CLEANER_OFFSETS, offsets)
-    }
-
     fn write_offsets(&self, name: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), Fault> {
         let entries = offsets.iter().map(|(of, offset)| (of, *offset));
         checkpoint::write_offsets(self.cache.disk(), &self.path.join(name), entries)
@@ -423,7 +437,6 @@ impl Previous {
             recovery_points: offsets(RECOVERY_POINTS)?,
             log_starts: offsets(LOG_STARTS)?,
             high_watermarks: offsets(HIGH_WATERMARKS)?,
-            cleaner_offsets: offsets(CLEANER_OFFSETS)?,
         })
     }
 }

@@ -115,10 +115,13 @@ impl LazyFile {
         }
     }
 
-    /// Gives it another name; it stays readable through this handle.
-    pub(crate) fn rename(&self, to: PathBuf) -> Result<(), Fault> {
+    /// Gives it another name, which it has from its making on when it is not there yet; it stays
+    /// readable through this handle.
+    pub(crate) fn rename_if_exists(&self, to: PathBuf) -> Result<(), Fault> {
         let mut state = self.state.lock();
-        self.cache.disk.rename(&state.path, &to).at(&state.path)?;
+        if self.cache.disk.exists(&state.path) {
+            self.cache.disk.rename(&state.path, &to).at(&state.path)?;
+        }
         state.path = to;
         Ok(())
     }

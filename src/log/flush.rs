@@ -11,6 +11,27 @@ use super::files::FileCache;
 use super::segment::Segment;
 use crate::os::disk::{File, Open};
 
+/// When records must be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Before they are acknowledged.
+    Now,
+    /// After so many milliseconds at most.
+    Within(i64),
+    /// When the operating system likes.
+    Sometime,
+}
+
+/// When so many records that are not durable must be, by a topic's options.
+pub(crate) fn wish(unflushed: i64, flush_messages: i64, flush_ms: i64) -> Wish {
+    match (unflushed >= flush_messages, flush_ms) {
+        _ if unflushed <= 0 => Wish::Sometime,
+        (true, _) => Wish::Now,
+        (false, i64::MAX) => Wish::Sometime,
+        (false, ms) => Wish::Within(ms),
+    }
+}
+
 /// What a log knows of its durability.
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -141,5 +162,20 @@ impl State {
         let done = |one: &Arc<Segment>| flush.sealed.iter().any(|other| Arc::ptr_eq(one, other));
         self.sealed.retain(|one| !done(one));
         self.snapshots.retain(|one| !flush.snapshots.contains(one));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_say_when_records_must_be_durable() {
+        let max = i64::MAX;
+        assert_eq!(wish(5, max, max), Wish::Sometime);
+        assert_eq!(wish(0, 1, 5), Wish::Sometime);
+        assert_eq!(wish(1, 1, max), Wish::Now);
+        assert_eq!(wish(9, 10, 5), Wish::Within(5));
+        assert_eq!(wish(10, 10, 5), Wish::Now);
     }
 }

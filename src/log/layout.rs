@@ -72,7 +72,9 @@ pub(crate) enum FileName {
     Live { offset: i64, kind: Kind },
     /// The result of a compaction, complete.
     Swap { offset: i64, kind: Kind },
-    /// Left over from work that was cut short, or already deleted.
+    /// The result of a compaction that was cut short.
+    Cleaned { offset: i64 },
+    /// Left over from other work that was cut short, or already deleted.
     Leftover,
     /// Anything else.
     Other,
@@ -81,11 +83,14 @@ pub(crate) enum FileName {
 impl FileName {
     /// Reads a name.
     pub(crate) fn parse(name: &str) -> Self {
-        if [DELETED, CLEANED, TMP]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+        if [DELETED, TMP].iter().any(|end| name.ends_with(end)) {
             return Self::Leftover;
+        }
+        if let Some(stem) = name.strip_suffix(CLEANED) {
+            return match parse_live(stem) {
+                Some((offset, _)) => Self::Cleaned { offset },
+                None => Self::Leftover,
+            };
         }
         let (stem, is_swap) = match name.strip_suffix(SWAP) {
             Some(stem) => (stem, true),
@@ -303,6 +308,8 @@ mod tests {
         let swap = FileName::parse("00000000000000000007.index.swap");
         let kind = Kind::OffsetIndex;
         assert_eq!(swap, FileName::Swap { offset: 7, kind });
+        let cleaned = FileName::parse("00000000000000000007.log.cleaned");
+        assert_eq!(cleaned, FileName::Cleaned { offset: 7 });
         assert_eq!(FileName::parse("leader-epoch-checkpoint"), FileName::Other);
         assert_eq!(FileName::parse("7.log"), FileName::Other);
     }

@@ -107,6 +107,8 @@ pub(crate) struct Appended {
     pub(crate) is_duplicate: bool,
     /// A segment was closed: a flush is due.
     pub(crate) rolled: bool,
+    /// When what was written must be durable.
+    pub(crate) flush: flush::Wish,
     /// Bytes written.
     pub(crate) size: usize,
 }
@@ -286,6 +288,7 @@ impl Log {
                     log_start_offset: self.log_start_offset(),
                     is_duplicate: true,
                     rolled: false,
+                    flush: self.flush_wish(),
                     size: 0,
                 });
             }
@@ -298,6 +301,7 @@ impl Log {
             log_start_offset: self.log_start_offset(),
             is_duplicate: false,
             rolled,
+            flush: self.flush_wish(),
             size: header.size(),
         })
     }
@@ -326,6 +330,7 @@ impl Log {
                 log_start_offset: self.log_start_offset(),
                 is_duplicate: false,
                 rolled: rolled || before.is_some_and(|done| done.rolled),
+                flush: self.flush_wish(),
                 size: batch.bytes().len() + before.map_or(0, |done| done.size),
             });
         }
@@ -630,18 +635,27 @@ impl Log {
 
     /// Renames the files of segments that are no longer the log's.
     pub(super) fn doom(&mut self, gone: Vec<Arc<Segment>>) -> Result<Doomed, Fault> {
+        self.doom_but(gone, None)
+    }
+
+    /// The same, with the snapshot at an offset staying where another segment begins there.
+    pub(super) fn doom_but(
+        &mut self,
+        gone: Vec<Arc<Segment>>,
+        keep_snapshot: Option<i64>,
+    ) -> Result<Doomed, Fault> {
         let mut others = Vec::new();
         for segment in &gone {
             self.tail_batches = self.tail_batches.saturating_sub(segment.forget_tail(true));
             self.flush.forget(segment);
             for file in segment.lazy_files() {
                 file.release();
-                if file.exists() {
-                    file.rename(suffixed(&file.path(), layout::DELETED))?;
-                }
+                // One that is not there gives up its name too: another segment may take it.
+                file.rename_if_exists(suffixed(&file.path(), layout::DELETED))?;
             }
             let path = layout::path(&self.folder, segment.base_offset, Kind::Snapshot);
-            if self.cache.disk().exists(&path) {
+            let goes = keep_snapshot != Some(segment.base_offset);
+            if goes && self.cache.disk().exists(&path) {
                 let to = suffixed(&path, layout::DELETED);
                 self.cache.disk().rename(&path, &to).at(&path)?;
                 others.push(to);
@@ -675,6 +689,14 @@ impl Log {
     /// Ends a flush that succeeded: the recovery point rises.
     pub(crate) fn end_flush(&mut self, flush: &Flush) {
         self.flush.end(flush);
+        self.shared.set_durable(self.flush.recovery_point());
+    }
+
+    /// When what is not durable yet must be (`flush.messages`, `flush.ms`).
+    fn flush_wish(&self) -> flush::Wish {
+        let config = self.shared.config();
+        let unflushed = self.log_end_offset() - self.flush.recovery_point();
+        flush::wish(unflushed, config.flush_messages, config.flush_ms)
     }
 
     /// Flushes here and now.

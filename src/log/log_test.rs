@@ -618,3 +618,63 @@ fn a_follower_may_begin_inside_a_batch() {
         })
     ));
 }
+
+#[test]
+fn records_without_a_time_are_as_old_as_their_file() {
+    let dir = TempDir::new();
+    let config = LogConfig {
+        retention_ms: 3_600_000,
+        ..small()
+    };
+    let mut log = open_crashed(dir.path(), config);
+    let written_ms = crate::os::clock::wall_ms();
+    let mut builder = crate::protocol::records::build::BatchBuilder::new(0);
+    builder.append(-1, Some(b"k"), Some(&[7; 900]), &[]);
+    let timeless = Bytes::from(builder.build().unwrap());
+    for _ in 0..5 {
+        append(&mut log, &timeless);
+    }
+    let early = log.retain(5, written_ms + 3_500_000).unwrap();
+    assert!(early.plan.gone.is_empty());
+    let again_ms = early.plan.next_ms.unwrap();
+    assert!((written_ms..written_ms + 100_000).contains(&(again_ms - 3_600_001)));
+    let late = log.retain(5, written_ms + 3_700_000).unwrap();
+    assert_eq!(late.plan.gone.len(), 3);
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (5, 5));
+}
+
+#[test]
+fn what_is_too_old_goes_and_the_log_goes_on() {
+    let dir = TempDir::new();
+    let config = LogConfig {
+        retention_ms: 1000,
+        ..small()
+    };
+    let mut log = open_crashed(dir.path(), config.clone());
+    for _ in 0..8 {
+        append(&mut log, &batch(1, 900));
+    }
+    let reader = log.reader();
+    let held = slice(reader.locate(&want(0, 8)).unwrap());
+    let before = bytes(&held);
+    // The records are of the times 1000 and later; the last committed one is the fifth.
+    let some = log.retain(5, 2500).unwrap();
+    assert_eq!(some.plan.gone.len(), 2);
+    assert_eq!(log.log_start_offset(), 4);
+    assert!(matches!(
+        reader.locate(&want(3, 8)).unwrap(),
+        Located::OutOfRange
+    ));
+    some.doomed.remove().unwrap();
+    assert_eq!(bytes(&held), before);
+    let rest = log.retain(8, 2500).unwrap();
+    assert_eq!(rest.plan.gone.len(), 2);
+    assert_eq!(reader.segments().len(), 1);
+    assert_eq!(append(&mut log, &batch(1, 10)).first_offset, 8);
+    // Nothing is removed before its time, but a start finds it, and removes it.
+    drop(log);
+    let again = open_crashed(dir.path(), config);
+    assert_eq!((again.log_start_offset(), again.log_end_offset()), (8, 9));
+    let names = Disk.list(dir.path()).unwrap();
+    assert!(names.iter().all(|entry| !entry.name.contains("deleted")));
+}

@@ -5,7 +5,9 @@
 //!   readers call without it
 //! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
 //!   [`snapshot`]: producers as bytes
-//! - [`recover`]: opening, after an orderly stop or not
+//! - [`recover`]: opening, after an orderly stop or not; [`retention`]: deleting what is old
+//! - [`cleaner`]: compaction, by [`cleanable`], [`offset_map`], [`cleaned_txns`], [`filter`];
+//!   [`swap`]: its result in the place of what it came from
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
 //! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
 //! - [`dirs`], [`dir`]: the directories that hold partitions; [`checkpoint`], [`layout`]: files
@@ -14,12 +16,16 @@
 
 pub(crate) mod append;
 pub(crate) mod checkpoint;
+pub(crate) mod cleanable;
+pub(crate) mod cleaned_txns;
+pub(crate) mod cleaner;
 pub(crate) mod config;
 pub(crate) mod dir;
 pub(crate) mod dirs;
 pub(crate) mod epochs;
 pub(crate) mod fault;
 pub(crate) mod files;
+pub(crate) mod filter;
 pub(crate) mod flush;
 pub(crate) mod index;
 pub(crate) mod layout;
@@ -29,17 +35,22 @@ pub(crate) mod layout;
 )]
 pub(crate) mod log;
 pub(crate) mod offset_index;
+pub(crate) mod offset_map;
 pub(crate) mod producers;
 pub(crate) mod read;
 pub(crate) mod recover;
+pub(crate) mod retention;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod snapshot;
+pub(crate) mod swap;
 pub(crate) mod tail;
 pub(crate) mod time_index;
 pub(crate) mod truncate;
 pub(crate) mod txn_index;
 
+#[cfg(test)]
+mod cleaner_test;
 #[cfg(test)]
 mod crash_test;
 #[cfg(test)]
@@ -47,4 +58,4 @@ mod kafka_folders_test;
 #[cfg(test)]
 mod log_test;
 #[cfg(test)]
-mod testkit;
+pub(crate) mod testkit;

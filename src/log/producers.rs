@@ -163,6 +163,14 @@ pub(crate) struct ActiveProducer {
     pub(crate) txn_start_offset: Option<i64>,
 }
 
+/// What must stay in a log for a producer to be known again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastRecord {
+    /// The last offset of its last batch; `None` after a marker that ended its epoch.
+    pub(crate) data_offset: Option<i64>,
+    pub(crate) epoch: i16,
+}
+
 /// The producers of one log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Producers {
@@ -231,6 +239,18 @@ impl Producers {
         let mut active: Vec<_> = self.by_id.iter().map(show).collect();
         active.sort_by_key(|one| one.producer_id);
         active
+    }
+
+    /// What must stay of each producer when the log is compacted.
+    pub(crate) fn last_records(&self) -> HashMap<i64, LastRecord> {
+        let last = |(id, one): (&i64, &Producer)| {
+            let last = LastRecord {
+                data_offset: one.batches.last().map(|batch| batch.last_offset),
+                epoch: one.epoch,
+            };
+            (*id, last)
+        };
+        self.by_id.iter().map(last).collect()
     }
 
     /// Forgets producers and verifications idle since `deadline`.

@@ -35,6 +35,8 @@ pub(crate) struct LogReader {
 pub(super) struct Shared {
     log_start: AtomicI64,
     log_end: AtomicI64,
+    /// Everything below is durable.
+    durable: AtomicI64,
     /// First offset of the oldest open transaction; `i64::MAX` without any.
     first_open: AtomicI64,
     /// Transactions whose marker may not be replicated yet, by first offset; they count how many.
@@ -77,6 +79,7 @@ pub(crate) struct Slice {
     /// Of the first batch.
     pub(crate) base_offset: i64,
     pub(crate) segment_base_offset: i64,
+    segment_id: u64,
     /// As the read was given it.
     upper: i64,
 }
@@ -110,6 +113,7 @@ impl Shared {
         Arc::new(Self {
             log_start: AtomicI64::new(log_start),
             log_end: AtomicI64::new(log_end),
+            durable: AtomicI64::new(0),
             first_open: AtomicI64::new(i64::MAX),
             undecided: Mutex::default(),
             undecided_count: AtomicUsize::new(0),
@@ -133,6 +137,10 @@ impl Shared {
 
     pub(super) fn set_log_end(&self, offset: i64) {
         self.log_end.store(offset, Ordering::Release);
+    }
+
+    pub(super) fn set_durable(&self, offset: i64) {
+        self.durable.store(offset, Ordering::Release);
     }
 
     pub(super) fn set_first_open(&self, offset: Option<i64>) {
@@ -195,6 +203,11 @@ impl LogReader {
         self.shared.log_end()
     }
 
+    /// Everything below was made durable by this process.
+    pub(crate) fn durable_offset(&self) -> i64 {
+        self.shared.durable.load(Ordering::Acquire)
+    }
+
     /// The settings in force.
     pub(crate) fn config(&self) -> Arc<LogConfig> {
         self.shared.config()
@@ -207,17 +220,19 @@ impl LogReader {
         let first_open = self.shared.first_open.load(Ordering::Acquire);
         let stable = high_watermark.min(first_open);
         if self.shared.undecided_count.load(Ordering::Acquire) == 0 {
-            return stable;
+            return stable.max(self.log_start_offset());
         }
         let mut undecided = self.shared.undecided.lock();
         undecided.retain(|_, last| *last >= high_watermark);
         self.shared
             .undecided_count
             .store(undecided.len(), Ordering::Release);
-        match undecided.first_key_value() {
+        let stable = match undecided.first_key_value() {
             Some((first, _)) => stable.min(*first),
             None => stable,
-        }
+        };
+        // A transaction may have begun in what was deleted since.
+        stable.max(self.log_start_offset())
     }
 
     /// Where an epoch ends: the answer of OffsetForLeaderEpoch.
@@ -247,6 +262,42 @@ impl LogReader {
             newest_timestamp: segment.newest().timestamp,
         };
         segments.iter().zip(ends).map(info).collect()
+    }
+
+    /// Its segments as they are.
+    pub(super) fn live(&self) -> Arc<[Arc<Segment>]> {
+        self.shared.segments()
+    }
+
+    /// The transactions aborted with a marker at or beyond `from` that began below `upper`.
+    pub(super) fn aborted_between(&self, from: i64, upper: i64) -> Result<Vec<AbortedTxn>, Fault> {
+        self.fresh(|segments| {
+            let first = floor(segments, from).unwrap_or(0);
+            let mut found = Vec::new();
+            for segment in &segments[first..] {
+                if segment.txn_index.collect(from, upper, &mut found)? {
+                    break;
+                }
+            }
+            Ok(found)
+        })
+    }
+
+    /// Looks at the segments; once more when a file is gone and others have taken their place, as
+    /// after compaction.
+    fn fresh<T>(
+        &self,
+        mut look: impl FnMut(&[Arc<Segment>]) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        loop {
+            let segments = self.shared.segments();
+            match look(&segments) {
+                Err(fault)
+                    if fault.is_not_found() && !Arc::ptr_eq(&segments, &self.shared.segments()) => {
+                }
+                done => return done,
+            }
+        }
     }
 
     /// Whether the segment at a base offset is no longer the active one.
@@ -303,16 +354,15 @@ impl LogReader {
         };
         // Opening a name that was written lately waits for nothing.
         let file = segment.log.read().ok()?;
-        Some(cut(want, segment.base_offset, placed, end, file))
+        Some(cut(want, segment, placed, end, file))
     }
 
     /// Locates records, with a look at the index and at headers where memory does not suffice.
     pub(crate) fn locate(&self, want: &Want) -> Result<Located, Fault> {
-        let segments = match self.admit(want) {
-            Ok(segments) => segments,
-            Err(answer) => return Ok(answer),
-        };
-        let located = self.locate_in(&segments, want);
+        if let Err(answer) = self.admit(want) {
+            return Ok(answer);
+        }
+        let located = self.fresh(|segments| self.locate_in(segments, want));
         match located {
             // The segment was deleted and its file removed since.
             Err(fault) if fault.is_not_found() && want.offset < self.log_start_offset() => {
@@ -334,7 +384,7 @@ impl LogReader {
                 Some(_) | None => segment.end_below(want.upper)?,
             };
             let file = segment.log.read()?;
-            return Ok(cut(want, segment.base_offset, placed, end, file));
+            return Ok(cut(want, segment, placed, end, file));
         }
         Ok(Located::Empty)
     }
@@ -363,21 +413,16 @@ impl LogReader {
     /// The aborted transactions that overlap what `slice` holds of offsets from `offset` on, in
     /// the order of their markers.
     pub(crate) fn aborted(&self, offset: i64, slice: &Slice) -> Result<Vec<AbortedTxn>, Fault> {
-        let segments = self.shared.segments();
-        let from = floor(&segments, slice.segment_base_offset).unwrap_or(0);
-        let upper = self.upper_of(&segments, from, slice)?;
-        let mut found = Vec::new();
-        for segment in &segments[from..] {
-            if segment.txn_index.collect(offset, upper, &mut found)? {
-                break;
-            }
-        }
-        Ok(found)
+        let upper = self.fresh(|segments| self.upper_of(segments, slice))?;
+        let from = offset.max(slice.segment_base_offset);
+        self.aborted_between(from, upper)
     }
 
     /// An offset beyond all that a slice holds, and not far.
-    fn upper_of(&self, segments: &[Arc<Segment>], at: usize, slice: &Slice) -> Result<i64, Fault> {
-        let Some(segment) = segments.get(at) else {
+    fn upper_of(&self, segments: &[Arc<Segment>], slice: &Slice) -> Result<i64, Fault> {
+        let at = floor(segments, slice.segment_base_offset).unwrap_or(0);
+        let Some(segment) = segments.get(at).filter(|one| one.id == slice.segment_id) else {
+            // Compacted since: positions mean something else now.
             return Ok(slice.upper);
         };
         let end = slice.position + slice.len as u64;
@@ -396,9 +441,17 @@ impl LogReader {
         timestamp: i64,
         upper: i64,
     ) -> Result<Option<TimedOffset>, Fault> {
+        self.fresh(|segments| self.offset_by_time_in(segments, timestamp, upper))
+    }
+
+    fn offset_by_time_in(
+        &self,
+        segments: &[Arc<Segment>],
+        timestamp: i64,
+        upper: i64,
+    ) -> Result<Option<TimedOffset>, Fault> {
         let start = self.log_start_offset();
-        let segments = self.shared.segments();
-        for segment in segments.iter() {
+        for segment in segments {
             if segment.newest().timestamp < timestamp {
                 continue;
             }
@@ -413,22 +466,25 @@ impl LogReader {
 
     /// The first of the newest records, if it lies below `upper`.
     pub(crate) fn newest(&self, upper: i64) -> Result<Option<TimedOffset>, Fault> {
-        let segments = self.shared.segments();
-        let mut best: Option<&Arc<Segment>> = None;
-        for segment in segments.iter() {
-            let newest = segment.newest().timestamp;
-            if newest >= 0 && best.is_none_or(|best| newest > best.newest().timestamp) {
-                best = Some(segment);
-            }
-        }
-        let Some(segment) = best else {
-            return Ok(None);
-        };
-        let newest = segment.newest();
-        let hit = |_, time| time == newest.timestamp;
-        let found = search(segment, newest.offset, hit, |of| of == newest.timestamp)?;
-        Ok(found.filter(|found| found.offset < upper))
+        self.fresh(newest_in)
+            .map(|found| found.filter(|found| found.offset < upper))
     }
+}
+
+fn newest_in(segments: &[Arc<Segment>]) -> Result<Option<TimedOffset>, Fault> {
+    let mut best: Option<&Arc<Segment>> = None;
+    for segment in segments {
+        let newest = segment.newest().timestamp;
+        if newest >= 0 && best.is_none_or(|best| newest > best.newest().timestamp) {
+            best = Some(segment);
+        }
+    }
+    let Some(segment) = best else {
+        return Ok(None);
+    };
+    let newest = segment.newest();
+    let hit = |_, time| time == newest.timestamp;
+    search(segment, newest.offset, hit, |of| of == newest.timestamp)
 }
 
 /// Looks through the records of batches from the one at `from` on, of those whose newest
@@ -501,7 +557,7 @@ pub(super) fn floor(segments: &[Arc<Segment>], offset: i64) -> Option<usize> {
 }
 
 /// Bounds what was found by what is wanted.
-fn cut(want: &Want, segment_base_offset: i64, first: Placed, end: u64, file: Arc<File>) -> Located {
+fn cut(want: &Want, segment: &Segment, first: Placed, end: u64, file: Arc<File>) -> Located {
     let first_size = usize::try_from(first.size).unwrap_or(usize::MAX);
     let room = end.saturating_sub(first.position);
     let room = usize::try_from(room).unwrap_or(usize::MAX);
@@ -519,7 +575,8 @@ fn cut(want: &Want, segment_base_offset: i64, first: Placed, end: u64, file: Arc
         position: first.position,
         len,
         base_offset: first.base_offset,
-        segment_base_offset,
+        segment_base_offset: segment.base_offset,
+        segment_id: segment.id,
         upper: want.upper,
     })
 }

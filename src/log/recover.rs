@@ -20,7 +20,7 @@ use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
 use super::scan::{Found, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
-use super::snapshot;
+use super::{snapshot, swap};
 use crate::base::{LeaderEpoch, TopicPartition};
 use crate::os::disk::Disk;
 use crate::protocol::records::batch::{BadBatch, HEADER_LEN};
@@ -177,20 +177,15 @@ fn settle_epochs(log: &mut Log, stored: &[(i32, i64)]) -> Result<(), Fault> {
 fn tidy(open: &OpenLog) -> Result<BTreeSet<i64>, Fault> {
     let disk = open.cache.disk();
     let folder = &open.folder;
+    swap::complete(disk, folder)?;
     let mut live = Vec::new();
-    let mut swaps = Vec::new();
     for entry in disk.list(folder).at(folder)? {
         let path = folder.join(&entry.name);
         match FileName::parse(&entry.name) {
             FileName::Leftover => disk.remove_file(&path).at(&path)?,
-            FileName::Swap { offset, kind } => swaps.push((offset, kind)),
             FileName::Live { offset, kind } => live.push((offset, kind)),
-            FileName::Other => {}
+            FileName::Cleaned { .. } | FileName::Swap { .. } | FileName::Other => {}
         }
-    }
-    if !swaps.is_empty() {
-        complete_swaps(open, &swaps, &live)?;
-        return tidy(open);
     }
     let bases: BTreeSet<i64> = live
         .iter()
@@ -204,46 +199,6 @@ fn tidy(open: &OpenLog) -> Result<BTreeSet<i64>, Fault> {
         }
     }
     Ok(bases)
-}
-
-/// A compaction that was complete takes the place of the segments it replaces.
-fn complete_swaps(
-    open: &OpenLog,
-    swaps: &[(i64, Kind)],
-    live: &[(i64, Kind)],
-) -> Result<(), Fault> {
-    let disk = open.cache.disk();
-    let swapped = |offset, kind| {
-        let path = layout::path(&open.folder, offset, kind);
-        crate::os::disk::with_suffix(&path, layout::SWAP)
-    };
-    for (base, _) in swaps.iter().filter(|(_, kind)| *kind == Kind::Log) {
-        let path = swapped(*base, Kind::Log);
-        let file = Arc::new(disk.open(&path, crate::os::disk::Open::Read).at(&path)?);
-        let len = file.len().at(&path)?;
-        let mut scan = Scan::new(file, path.clone(), 0, len, HEADERS);
-        let mut end = *base;
-        while let Some(found) = scan.next().map_err(|stop| stop.into_fault(path.clone()))? {
-            end = found.last_offset;
-        }
-        for (offset, kind) in live {
-            let replaced = *kind != Kind::Snapshot && (*base..=end).contains(offset);
-            if replaced {
-                let path = layout::path(&open.folder, *offset, *kind);
-                disk.remove_file(&path).at(&path)?;
-            }
-        }
-    }
-    // The batches first: what is left to be swapped after a crash then only follows them.
-    let is_log = |(_, kind): &&(i64, Kind)| *kind == Kind::Log;
-    let logs = swaps.iter().filter(is_log);
-    let others = swaps.iter().filter(|swap| !is_log(swap));
-    for (offset, kind) in logs.chain(others) {
-        let from = swapped(*offset, *kind);
-        let to = layout::path(&open.folder, *offset, *kind);
-        disk.rename(&from, &to).at(&from)?;
-    }
-    disk.sync_dir(&open.folder).at(&open.folder)
 }
 
 /// The segments, and those of them whose indexes had to be made anew.
@@ -575,6 +530,7 @@ fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Fault> {
             }
             FileName::Live { .. }
             | FileName::Swap { .. }
+            | FileName::Cleaned { .. }
             | FileName::Leftover
             | FileName::Other => {}
         }

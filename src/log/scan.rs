@@ -153,6 +153,13 @@ impl Scan {
         Ok(bytes)
     }
 
+    /// The whole batch, lent from what was read at once.
+    pub(crate) fn lend(&mut self, found: &Found) -> Result<&[u8], Fault> {
+        let len = usize::try_from(found.size).unwrap_or(usize::MAX);
+        let seen = self.see(found.position, len)?;
+        Ok(&seen[..seen.len().min(len)])
+    }
+
     fn pass(&mut self, found: &Found, from: u64, mut visit: impl FnMut(&[u8])) -> Result<(), Stop> {
         let mut at = found.position + from;
         while at < found.end() {

@@ -19,9 +19,14 @@ use super::time_index::{TimeIndex, TimestampOffset};
 use super::txn_index::TxnIndex;
 use crate::os::disk::File;
 
+/// How many segments were opened.
+static IDS: AtomicU64 = AtomicU64::new(0);
+
 /// A segment of a log.
 #[derive(Debug)]
 pub(crate) struct Segment {
+    /// No other segment of this process has it, also not one that takes this one's place.
+    pub(crate) id: u64,
     pub(crate) base_offset: i64,
     pub(crate) log: LazyFile,
     pub(crate) offset_index: OffsetIndex,
@@ -51,7 +56,18 @@ impl Segment {
         base_offset: i64,
         index_bytes: usize,
     ) -> Result<Self, Fault> {
-        let path = |kind| folder.join(layout::file_name(base_offset, kind));
+        Self::open_as(cache, folder, base_offset, index_bytes, "")
+    }
+
+    /// Opens a segment whose files have a suffix after their names.
+    pub(crate) fn open_as(
+        cache: &Arc<FileCache>,
+        folder: &Path,
+        base_offset: i64,
+        index_bytes: usize,
+        suffix: &str,
+    ) -> Result<Self, Fault> {
+        let path = |kind| folder.join(layout::file_name(base_offset, kind) + suffix);
         let log = LazyFile::new(cache, path(Kind::Log));
         let size = match cache.disk().exists(&log.path()) {
             true => log.read()?.len().at(&log.path())?,
@@ -62,6 +78,7 @@ impl Segment {
         let time_index = TimeIndex::open(cache, path(Kind::TimeIndex), base_offset, index_bytes)?;
         let newest = time_index.last()?;
         Ok(Self {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
             base_offset,
             log,
             offset_index,
@@ -84,6 +101,12 @@ impl Segment {
     /// Bytes of its batches.
     pub(crate) fn size(&self) -> u64 {
         self.size.load(Ordering::Acquire)
+    }
+
+    /// When its batches were last written to, by the wall clock.
+    pub(crate) fn modified_ms(&self) -> Result<i64, Fault> {
+        let path = self.log.path();
+        self.log.read()?.modified_ms().at(&path)
     }
 
     /// The newest timestamp, with the last offset of the batch that has it; -1 without any.

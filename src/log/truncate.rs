@@ -21,6 +21,7 @@ impl Log {
         }
         self.is_touched = true;
         self.flush.truncated(offset);
+        self.shared.set_durable(self.flush.recovery_point());
         self.shared.set_log_end(offset);
         let keep = self
             .segments
@@ -43,6 +44,7 @@ impl Log {
         let config = self.config();
         self.is_touched = true;
         self.flush.truncated(offset);
+        self.shared.set_durable(self.flush.recovery_point());
         let gone = std::mem::take(&mut self.segments);
         let doomed = self.doom(gone)?;
         let segment = Segment::open(

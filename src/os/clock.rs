@@ -25,3 +25,9 @@ pub(crate) async fn sleep_until(at: Instant) {
 pub(crate) async fn sleep(span: Duration) {
     tokio::time::sleep(span).await;
 }
+
+/// Holds this thread up for `span`; not on a runtime's thread.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub(crate) fn hold_up(span: Duration) {
+    std::thread::sleep(span);
+}

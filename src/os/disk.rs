@@ -8,6 +8,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The handle to the machine's disk.
 #[derive(Clone, Copy, Debug, Default)]
@@ -245,6 +246,19 @@ impl File {
     /// The length of the file in bytes.
     pub(crate) fn len(&self) -> io::Result<u64> {
         self.0.metadata().map(|meta| meta.len())
+    }
+
+    /// When the file was last written to, in milliseconds since 1970.
+    pub(crate) fn modified_ms(&self) -> io::Result<i64> {
+        let since = self.0.metadata()?.modified()?.duration_since(UNIX_EPOCH);
+        let since = since.unwrap_or_default().as_millis();
+        Ok(since.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// Says when the file was last written to.
+    pub(crate) fn set_modified_ms(&self, at_ms: i64) -> io::Result<()> {
+        let since = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
+        self.0.set_modified(UNIX_EPOCH + since)
     }
 
     /// Makes the file's data and length durable. A failure is final for what was written.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tracing::{error, warn};
 
+use super::agenda::Agenda;
 use super::fault::Fault;
 use crate::base::TopicPartition;
 use crate::log::dir::DoomedFolder;
@@ -21,6 +22,10 @@ pub(crate) struct Background {
     dirty: AtomicBool,
     due: Mutex<Due>,
     wake: Notify,
+    /// Partitions in which something may have to be deleted by age or size.
+    pub(super) retention: Agenda,
+    /// Partitions that are compacted, in which something may have to be.
+    pub(super) cleaning: Agenda,
 }
 
 /// What is renamed away and waits for its removal.
@@ -47,12 +52,23 @@ impl Doomed {
 pub(crate) struct Due {
     /// Logs that closed a segment.
     pub(crate) flushes: HashSet<TopicPartition>,
+    /// Logs with records that must be durable soon, with their time.
+    pub(crate) flushes_later: Vec<(Instant, TopicPartition)>,
     /// Partitions whose directory failed, with the first fault of each.
     pub(crate) failed: Vec<TopicPartition>,
     /// Folders and files to remove, with their time.
     pub(crate) doomed: Vec<(Instant, Doomed)>,
     /// When logs that could not be made are tried again.
     pub(crate) again: Option<Instant>,
+}
+
+impl Due {
+    /// When the next of what has a time is due.
+    fn next(&self) -> Option<Instant> {
+        let removals = self.doomed.iter().map(|(at, _)| *at);
+        let flushes = self.flushes_later.iter().map(|(at, _)| *at);
+        removals.chain(flushes).chain(self.again).min()
+    }
 }
 
 impl Background {
@@ -66,6 +82,12 @@ impl Background {
     /// Asks for a flush of what a log has closed.
     pub(crate) fn flush(&self, of: &TopicPartition) {
         self.due.lock().flushes.insert(of.clone());
+        self.wake.notify_one();
+    }
+
+    /// Asks for a flush at a time.
+    pub(crate) fn flush_at(&self, at: Instant, of: &TopicPartition) {
+        self.due.lock().flushes_later.push((at, of.clone()));
         self.wake.notify_one();
     }
 
@@ -110,16 +132,12 @@ impl Background {
     /// Whether anything besides checkpoints is due now.
     pub(crate) fn has_due(&self, now: Instant) -> bool {
         let due = self.due.lock();
-        !due.flushes.is_empty()
-            || !due.failed.is_empty()
-            || due.doomed.iter().any(|(at, _)| *at <= now)
+        !due.flushes.is_empty() || !due.failed.is_empty() || due.next().is_some_and(|at| at <= now)
     }
 
-    /// When the next removal or attempt is due.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        let due = self.due.lock();
-        let removals = due.doomed.iter().map(|(at, _)| *at);
-        removals.chain(due.again).min()
+    /// When the next removal, flush or attempt is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due.lock().next()
     }
 
     /// Takes what is due now.
@@ -131,6 +149,13 @@ impl Background {
         due.again = taken.again.filter(|at| *at > now);
         taken.again = taken.again.filter(|at| *at <= now);
         taken.doomed = ripe;
+        let (ripe, waiting): (Vec<_>, _) = taken
+            .flushes_later
+            .into_iter()
+            .partition(|(at, _)| *at <= now);
+        due.flushes_later = waiting;
+        taken.flushes_later = Vec::new();
+        taken.flushes.extend(ripe.into_iter().map(|(_, of)| of));
         taken
     }
 }

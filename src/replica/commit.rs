@@ -10,13 +10,15 @@ use crate::base::LeaderEpoch;
 use crate::os::clock;
 use crate::protocol::error::ErrorCode;
 
-/// Waits until every record below `end` is committed under `epoch`, at most until `deadline`.
+/// Waits until every record below `end` is as durable as the topic's options ask for, and committed
+/// under `epoch`, at most until `deadline`.
 pub(crate) async fn committed(
     partition: Arc<Partition>,
     end: i64,
     epoch: LeaderEpoch,
     deadline: Instant,
 ) -> Result<(), ErrorCode> {
+    partition.made_durable(end).await?;
     let waker = Arc::new(Notify::new());
     let _place = partition.waiting().register(&waker);
     loop {

@@ -20,7 +20,7 @@ pub(super) fn log_config(topic: &TopicConfig, broker: &BrokerConfig) -> LogConfi
     let request_bytes = u64::try_from(broker.socket_request_max_bytes).unwrap_or(0);
     LogConfig {
         segment_bytes: u64::try_from(topic.segment_size()).unwrap_or(u64::MAX),
-        segment_ms: topic.segment_ms,
+        segment_ms: segment_ms(topic),
         segment_jitter_ms: topic.segment_jitter_ms,
         segment_index_bytes: usize::try_from(topic.segment_index_bytes).unwrap_or(usize::MAX),
         index_interval_bytes: u64::try_from(topic.index_interval_bytes).unwrap_or(0),
@@ -34,8 +34,27 @@ pub(super) fn log_config(topic: &TopicConfig, broker: &BrokerConfig) -> LogConfi
         timestamp_after_max_ms: topic.message_timestamp_after_max_ms,
         compression: compression(topic),
         compact: cleanup.compact,
+        delete: cleanup.delete,
+        retention_ms: topic.retention_ms,
+        retention_bytes: topic.retention_bytes,
+        file_delete_delay_ms: topic.file_delete_delay_ms,
+        delete_retention_ms: topic.delete_retention_ms,
+        min_cleanable_ratio: topic.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms: topic.min_compaction_lag_ms,
+        max_compaction_lag_ms: topic.max_compaction_lag_ms,
+        flush_messages: topic.flush_messages,
+        flush_ms: topic.flush_ms,
         producer_id_expiration_ms: i64::from(broker.producer_id_expiration_ms),
         ..LogConfig::default()
+    }
+}
+
+/// A segment is compacted only once it is closed, so one that must be compacted soon is closed soon
+/// (LogConfig.maxSegmentMs).
+fn segment_ms(topic: &TopicConfig) -> i64 {
+    match topic.cleanup().compact {
+        true => topic.segment_ms.min(topic.max_compaction_lag_ms),
+        false => topic.segment_ms,
     }
 }
 

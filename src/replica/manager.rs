@@ -36,10 +36,10 @@ type Registered<'a> = (&'a Arc<Topic>, i32, &'a Arc<topics::Partition>);
 /// The partitions of this node.
 pub(crate) struct Manager {
     node: NodeId,
-    options: Arc<Options>,
+    pub(super) options: Arc<Options>,
     dirs: LogDirs,
     partitions: RwLock<HashMap<(TopicId, i32), Arc<Partition>>>,
-    background: Arc<Background>,
+    pub(super) background: Arc<Background>,
     /// The metadata as it was followed last; held while it is.
     followed: Mutex<Option<Arc<Image>>>,
     /// Partitions whose logs could not be made.
@@ -170,6 +170,7 @@ impl Manager {
             let Told { log, min_in_sync } = config::of_topic(&self.options, image, name);
             partition.with_log(|open| open.set_config(log));
             partition.set_min_in_sync(min_in_sync);
+            partition.stir();
         }
     }
 
@@ -208,6 +209,7 @@ impl Manager {
         if let Err(fault) = partition.take_role(role) {
             self.background.fail(&partition.name, &fault);
         }
+        partition.stir();
     }
 
     fn add(
@@ -277,6 +279,9 @@ impl Manager {
         for ((_, index), partition) in gone {
             partition.retire();
             let of = TopicPartition::new(name, index);
+            if let Err(fault) = partition.dir.set_cleaned_to(&of, None) {
+                self.background.fail(&of, &fault.into());
+            }
             match self.dirs.delete(&of) {
                 Ok(Some(folder)) => self
                     .background
@@ -326,6 +331,8 @@ impl Manager {
         tasks.spawn("replica-background", async move {
             this.background_rounds(&group).await
         });
+        self.run_retention(tasks);
+        self.run_cleaning(tasks);
     }
 
     async fn background_rounds(self: &Arc<Self>, tasks: &Tasks) {
@@ -334,7 +341,7 @@ impl Manager {
             let next = [
                 rounds.high_watermarks,
                 rounds.points,
-                self.background.next(),
+                self.background.next_due(),
             ];
             let next = next.into_iter().flatten().min();
             tokio::select! {
@@ -405,20 +412,11 @@ impl Manager {
     }
 
     fn flush(&self, of: &TopicPartition) {
-        let Some(handle) = self.dirs.log(of) else {
-            return;
-        };
-        let flush = handle.log.lock().begin_flush();
-        let flushed = flush.and_then(|flush| flush.sync().map(|()| flush));
-        match flushed {
-            Ok(flush) => handle.log.lock().end_flush(&flush),
-            // A log that was deleted meanwhile took its files along.
-            Err(_)
-                if self
-                    .dirs
-                    .log(of)
-                    .is_none_or(|now| !Arc::ptr_eq(&now.log, &handle.log)) => {}
-            Err(fault) => self.background.fail(of, &fault.into()),
+        let topic_id = self.dirs.log(of).and_then(|log| log.topic_id);
+        let found = topic_id.and_then(|id| self.partition(id, of.partition));
+        if let Some(partition) = found {
+            // Trouble is reported where it is met.
+            let _ = partition.flush_now();
         }
     }
 

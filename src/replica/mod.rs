@@ -5,14 +5,21 @@
 //! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
 //! - `progress`: what a long recovery says.
+//! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
+//!   or too much; compacting.
+//! - `durable`: flushes that acknowledgements wait for, one for all that wait.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
+mod agenda;
 pub(crate) mod background;
+mod cleaning;
 pub(crate) mod commit;
 mod config;
+pub(crate) mod durable;
 mod fault;
 mod isr;
 pub(crate) mod manager;
 pub(crate) mod partition;
 mod progress;
+mod retention;
 mod wait;

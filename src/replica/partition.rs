@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::background::{Background, Doomed};
+use super::durable::Durability;
 use super::fault::Fault;
 use super::isr::Replicas;
 use super::wait::WaitList;
@@ -17,6 +18,7 @@ use crate::base::{LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
 use crate::log::append::{self, Checked, Rejection, Rules};
 use crate::log::dir::LogDir;
 use crate::log::dirs::LogHandle;
+use crate::log::flush::Wish;
 use crate::log::log::{AppendContext, AppendError, Appended, Log};
 use crate::log::producers::{Origin, Proof};
 use crate::log::read::{Located, LogReader, Slice, Want};
@@ -51,6 +53,23 @@ impl Role {
                 all: registered.replicas.clone(),
                 in_sync: registered.isr.clone(),
                 min_in_sync,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+impl Role {
+    /// The role of the only replica.
+    pub(crate) fn alone(node: NodeId) -> Self {
+        Self {
+            leader: node,
+            leader_epoch: LeaderEpoch(0),
+            partition_epoch: PartitionEpoch(0),
+            replicas: Replicas {
+                all: vec![node],
+                in_sync: vec![node],
+                min_in_sync: 1,
             },
         }
     }
@@ -110,13 +129,18 @@ pub(crate) struct Partition {
     /// Where its log lies.
     pub(crate) dir: Arc<LogDir>,
     reader: LogReader,
-    log: Arc<Mutex<Log>>,
+    pub(super) log: Arc<Mutex<Log>>,
     role: RwLock<Arc<Role>>,
     high_watermark: AtomicI64,
-    waiting: Arc<WaitList>,
+    pub(super) waiting: Arc<WaitList>,
     gone: AtomicBool,
     offline: AtomicBool,
-    background: Arc<Background>,
+    pub(super) background: Arc<Background>,
+    /// Already on the agenda of a round.
+    pub(super) stirred: AtomicBool,
+    /// A compaction met what it cannot read.
+    pub(super) uncleanable: AtomicBool,
+    pub(super) durability: Durability,
 }
 
 impl Partition {
@@ -153,6 +177,9 @@ impl Partition {
             gone: AtomicBool::new(false),
             offline: AtomicBool::new(false),
             background,
+            stirred: AtomicBool::new(false),
+            uncleanable: AtomicBool::new(false),
+            durability: Durability::default(),
         }
     }
 
@@ -401,13 +428,16 @@ impl Partition {
     }
 
     /// Reports trouble with the log. A deleted partition's is none: its files are on their way out.
-    fn fail(&self, fault: &Fault) {
+    pub(super) fn fail(&self, fault: &Fault) {
         if !self.gone.load(Ordering::Acquire) {
             self.background.fail(&self.name, fault);
         }
     }
 
     fn note(&self, appended: &Appended) {
+        if appended.flush != Wish::Sometime {
+            self.wish_flush(appended);
+        }
         if appended.is_duplicate {
             return;
         }
@@ -432,6 +462,7 @@ impl Partition {
             .high_watermark(self.node, end, before, |_| before);
         if self.high_watermark.fetch_max(now, Ordering::AcqRel) < now {
             self.waiting.wake();
+            self.stir();
         }
     }
 

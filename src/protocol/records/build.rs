@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::batch::{HEADER_LEN, Header, PREFIX_LEN, TimestampType};
+use super::batch::{BadBatch, HEADER_LEN, Header, PREFIX_LEN, TimestampType};
 use super::compress::{Codec, Compression};
 use super::iter::Record;
 use crate::base::varint;
@@ -20,6 +20,8 @@ pub(crate) struct BatchBuilder {
     last_delta: i32,
     /// Set when it is not simply the newest of the records.
     max_timestamp: Option<i64>,
+    /// Set when times are not counted from the first record's.
+    times_from: Option<i64>,
 }
 
 impl BatchBuilder {
@@ -45,7 +47,31 @@ impl BatchBuilder {
             records: Vec::new(),
             last_delta: -1,
             max_timestamp: None,
+            times_from: None,
         }
+    }
+
+    /// An empty batch with everything but the records of another, for some of these. Tombstones and
+    /// markers may go from the delete horizon on, from which times are counted then (KIP-534).
+    pub(crate) fn like(of: &Header, delete_horizon_ms: Option<i64>) -> Result<Self, BadBatch> {
+        let codec = of.codec()?;
+        let mut header = *of;
+        header.records_count = 0;
+        header.last_offset_delta = 0;
+        header.max_timestamp = -1;
+        header.base_timestamp = -1;
+        header.set_delete_horizon_bit(delete_horizon_ms.is_some());
+        Ok(Self {
+            header,
+            compression: Compression::from(codec),
+            records: Vec::new(),
+            last_delta: -1,
+            max_timestamp: match of.timestamp_type() {
+                TimestampType::CreateTime => None,
+                TimestampType::LogAppendTime => Some(of.max_timestamp),
+            },
+            times_from: delete_horizon_ms,
+        })
     }
 
     /// Compresses with this.
@@ -129,7 +155,7 @@ impl BatchBuilder {
         (headers_count, headers): (i32, &[u8]),
     ) {
         if self.header.records_count == 0 {
-            self.header.base_timestamp = timestamp;
+            self.header.base_timestamp = self.times_from.unwrap_or(timestamp);
         }
         self.header.max_timestamp = self.header.max_timestamp.max(timestamp);
         let timestamp_delta = timestamp.wrapping_sub(self.header.base_timestamp);

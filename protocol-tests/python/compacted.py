@@ -1,0 +1,128 @@
+"""Keyed records of every kind in compacted topics: compacted.py BOOTSTRAP write|more|read
+
+`write` makes one topic a codec, and one with transactions, each with several closed segments;
+`more` adds records to them, `read` prints what a consumer sees of each key, newest last.
+"""
+
+import sys
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+BOOTSTRAP, TASK = sys.argv[1:3]
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+TOPICS = [f"compacted-{codec}" for codec in CODECS] + ["compacted-transactions"]
+# Each step of a record's time closes a segment.
+CONFIG = {
+    "cleanup.policy": "compact",
+    "segment.ms": "1000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "0",
+    "file.delete.delay.ms": "100",
+}
+START = int(time.time() * 1000) - 3_600_000
+
+
+def main():
+    if TASK == "write":
+        admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
+        wanted = [NewTopic(topic, 1, 1, config=CONFIG) for topic in TOPICS]
+        for future in admin.create_topics(wanted).values():
+            future.result(30)
+        for codec in CODECS:
+            batches(codec, 0)
+        transactions(0)
+    elif TASK == "more":
+        for codec in CODECS:
+            batches(codec, 1_000_000)
+        transactions(1_000_000)
+    else:
+        read()
+
+
+def producer(**settings):
+    settings = {"linger.ms": 50, "bootstrap.servers": BOOTSTRAP, **settings}
+    return Producer({name.replace("_", "."): value for name, value in settings.items()})
+
+
+def batches(codec, later):
+    topic = f"compacted-{codec}"
+    plain = producer(compression_type=codec)
+    idempotent = producer(compression_type=codec, enable_idempotence=True)
+    for step in range(12):
+        for to in (plain, idempotent):
+            for n in range(6):
+                value = None if (step + n) % 5 == 0 else f"value {step} {n} {later} ".encode() * 9
+                to.produce(
+                    topic,
+                    partition=0,
+                    key=f"key-{(step * 5 + n) % 17}".encode(),
+                    value=value,
+                    headers=[("h", b"1"), ("h", None), ("h", b"\xff\x00")],
+                    timestamp=START + later + step * 400 + n,
+                )
+            assert to.flush(30) == 0
+    # The last segment is never compacted.
+    last = producer()
+    last.produce(topic, partition=0, key=b"end", value=b"end", timestamp=START + later + 500_000)
+    assert last.flush(30) == 0
+
+
+def transactions(later):
+    topic = "compacted-transactions"
+    writers = [producer(transactional_id=f"writer-{n}") for n in range(3)]
+    for writer in writers:
+        writer.init_transactions(30)
+    for step in range(9):
+        for number, writer in enumerate(writers):
+            writer.begin_transaction()
+            for n in range(4):
+                writer.produce(
+                    topic,
+                    partition=0,
+                    key=f"key-{(step + n + number) % 7}".encode(),
+                    value=f"value {step} {number} {n} {later}".encode(),
+                    timestamp=START + later + step * 400,
+                )
+            assert writer.flush(30) == 0
+        for number, writer in enumerate(writers):
+            if (step + number) % 3 == 1:
+                writer.abort_transaction(30)
+            else:
+                writer.commit_transaction(30)
+    last = producer()
+    for n in range(2):
+        # Further than the markers, whose time is the broker's.
+        at = int(time.time() * 1000) + 1_800_000 + n * 10_000
+        last.produce(topic, partition=0, key=b"end", value=f"end {n}".encode(), timestamp=at)
+        assert last.flush(30) == 0
+
+
+def read():
+    for topic in TOPICS:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": BOOTSTRAP,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        newest = {}
+        while True:
+            message = consumer.poll(30)
+            assert message is not None, f"{topic}: no end after 30 seconds"
+            if message.error():
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                break
+            newest[message.key()] = message.value()
+        consumer.close()
+        for key in sorted(newest):
+            if newest[key] is not None:
+                print(topic, key.decode(), newest[key].decode())
+
+
+main()

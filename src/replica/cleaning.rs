@@ -1,0 +1,361 @@
+//! Compaction in the background: every `log.cleaner.backoff.ms` at the earliest, of partitions in
+//! which something changed or grew old, the filthiest first (LogCleaner).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tracing::{debug, error, info};
+
+use super::agenda::{Due, Key};
+use super::manager::Manager;
+use super::partition::{Isolation, Partition};
+use crate::config::BrokerConfig;
+use crate::log::cleanable::Cleanable;
+use crate::log::cleaner::{self, Cleaned, Go, Job, Memory, Unfinished};
+use crate::log::fault::Fault;
+use crate::os::clock;
+use crate::os::tasks::{self, Tasks};
+
+/// A long cleaning tells of itself so often.
+const TELL: Duration = Duration::from_secs(10);
+/// The pace is looked at after so many bytes.
+const PACED_BYTES: u64 = 64 << 10;
+/// A hold-up is so long at most, so that a stop is heard.
+const HOLD_UP: Duration = Duration::from_millis(100);
+
+/// A partition that is worth compacting.
+struct Candidate {
+    partition: Arc<Partition>,
+    part: Cleanable,
+}
+
+impl Partition {
+    /// What of it is worth compacting now, after what is too old is gone, and when to look again.
+    fn look(self: &Arc<Self>) -> (Option<Candidate>, Option<i64>) {
+        let next_ms = self.retain();
+        let is_served = !self.is_retired() && !self.is_offline();
+        let is_compacted = self.reader().config().compact;
+        if !is_served || !is_compacted || self.uncleanable.load(Ordering::Acquire) {
+            return (None, next_ms);
+        }
+        let stable = self.offsets().end(Isolation::Stable);
+        let cleaned_to = self.dir.cleaned_to(&self.name);
+        let found = self
+            .reader()
+            .cleanable(stable, cleaned_to, clock::wall_ms());
+        match found {
+            Ok(part) => {
+                let next_ms = [next_ms, part.next_ms].into_iter().flatten().min();
+                let candidate = part.is_due.then(|| Candidate {
+                    partition: self.clone(),
+                    part,
+                });
+                (candidate, next_ms)
+            }
+            Err(fault) => {
+                self.cannot_clean(fault);
+                (None, None)
+            }
+        }
+    }
+
+    /// A directory that fails takes all its logs along; a log that cannot be read is left as it is
+    /// (LogCleanerManager.markPartitionUncleanable).
+    fn cannot_clean(&self, fault: Fault) {
+        match fault {
+            Fault::Disk { .. } => self.fail(&fault.into()),
+            Fault::Batch { .. }
+            | Fault::Records { .. }
+            | Fault::Malformed { .. }
+            | Fault::Locked { .. }
+            | Fault::Foreign { .. } => {
+                self.uncleanable.store(true, Ordering::Release);
+                error!(partition = %self.name, %fault, "a log is not compacted any more");
+            }
+        }
+    }
+
+    fn cleaned(&self, part: &Cleanable, cleaned: &Cleaned, took: Duration) {
+        info!(
+            partition = %self.name,
+            dirty_from = part.first_dirty,
+            dirty_to = cleaned.up_to,
+            index_bytes_read = cleaned.map_bytes_read,
+            index_records_read = cleaned.map_records_read,
+            bytes_read = cleaned.bytes_read,
+            bytes_written = cleaned.bytes_written,
+            records_read = cleaned.records_read,
+            records_written = cleaned.records_written,
+            keyless_records = cleaned.keyless,
+            clean_time_secs = took.as_secs_f64(),
+            buffer_utilization_percent = percent(cleaned.map_utilization),
+            cleaner_recopy_percent = recopied(cleaned),
+            compaction_delay_secs = part.delay_ms / 1000,
+            "a log is compacted"
+        );
+        if cleaned.up_to < part.first_uncleanable {
+            // The memory for keys was full.
+            self.stir();
+        }
+        self.background.appended();
+        if let Err(fault) = self.dir.set_cleaned_to(&self.name, Some(cleaned.up_to)) {
+            self.fail(&fault.into());
+        }
+    }
+}
+
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share needs no last bits")]
+fn recopied(cleaned: &Cleaned) -> f64 {
+    match cleaned.bytes_read {
+        0 => 0.0,
+        read => percent(cleaned.bytes_written as f64 / read as f64),
+    }
+}
+
+impl Manager {
+    /// Compacts what is worth it, until the group stops.
+    pub(super) fn run_cleaning(self: &Arc<Self>, tasks: &Tasks) {
+        if !self.options.file().log_cleaner_enable {
+            return;
+        }
+        let (this, group) = (self.clone(), tasks.clone());
+        tasks.spawn(
+            "log-cleaner",
+            async move { this.cleaning_rounds(&group).await },
+        );
+    }
+
+    async fn cleaning_rounds(self: Arc<Self>, tasks: &Tasks) {
+        let mut due = Due::default();
+        loop {
+            tokio::select! {
+                biased;
+                () = tasks.stopped() => return,
+                () = self.background.cleaning.stirred() => {}
+                () = due.come() => {}
+            }
+            let now = clock::now();
+            let keys = due.take(&self.background.cleaning, now);
+            let at = (now, clock::wall_ms());
+            // Waited for also when the node stops: logs are closed only when nobody swaps segments.
+            for (key, next_ms) in self.clean_all(keys, tasks).await {
+                due.set(key, next_ms, at);
+            }
+            let rest = self.options.current().config.log_cleaner_backoff_ms;
+            let rest = Duration::from_millis(u64::try_from(rest).unwrap_or(0));
+            tokio::select! {
+                biased;
+                () = tasks.stopped() => return,
+                () = clock::sleep(rest) => {}
+            }
+        }
+    }
+
+    /// Compacts what is worth it of these partitions; says which to look at again without being
+    /// asked, and when.
+    async fn clean_all(self: &Arc<Self>, keys: HashSet<Key>, tasks: &Tasks) -> Vec<(Key, i64)> {
+        let this = self.clone();
+        let looked_at = tasks::blocking(move || this.look_at_all(keys)).await;
+        let (mut candidates, next) = looked_at.unwrap_or_default();
+        // The last is taken first.
+        candidates.sort_by(|a, b| a.part.ratio().total_cmp(&b.part.ratio()));
+        let threads = self.options.current().config.log_cleaner_threads;
+        let threads = usize::try_from(threads).unwrap_or(0).min(candidates.len());
+        let shared = Arc::new(Shared {
+            candidates: Mutex::new(candidates),
+            pace: Pace::new(),
+            tasks: tasks.clone(),
+        });
+        let workers = (0..threads).map(|_| {
+            let (this, shared) = (self.clone(), shared.clone());
+            tasks::blocking(move || this.work_off(&shared))
+        });
+        for ended in futures_util::future::join_all(workers).await {
+            if ended.is_err() {
+                error!("a compaction panicked, this is a defect of the broker");
+            }
+        }
+        next
+    }
+
+    fn look_at_all(&self, keys: HashSet<Key>) -> (Vec<Candidate>, Vec<(Key, i64)>) {
+        let mut candidates = Vec::new();
+        let mut next = Vec::new();
+        for key in keys {
+            let Some(partition) = self.partition(key.0, key.1) else {
+                continue;
+            };
+            let (candidate, next_ms) = partition.look();
+            candidates.extend(candidate);
+            next.extend(next_ms.map(|next_ms| (key, next_ms)));
+        }
+        (candidates, next)
+    }
+
+    fn work_off(&self, shared: &Shared) {
+        loop {
+            let Some(candidate) = shared.candidates.lock().pop() else {
+                return;
+            };
+            if shared.tasks.is_stopping() {
+                return;
+            }
+            self.clean_one(&candidate, shared);
+        }
+    }
+
+    fn clean_one(&self, candidate: &Candidate, shared: &Shared) {
+        let Candidate { partition, part } = candidate;
+        let started = clock::now();
+        debug!(partition = %partition.name, ?part, "a log is being compacted");
+        let mut told = Progress::new(started);
+        let cleaned = cleaner::clean(Job {
+            log: &partition.log,
+            part: *part,
+            memory: memory(&self.options.current().config),
+            now_ms: clock::wall_ms(),
+            pace: &mut |bytes| {
+                let paced = told.add(bytes, partition);
+                if paced > 0 {
+                    let rate = self
+                        .options
+                        .current()
+                        .config
+                        .log_cleaner_io_max_bytes_per_second;
+                    shared.pace.hold_up(paced, rate, &shared.tasks);
+                }
+                match shared.tasks.is_stopping() || partition.is_retired() || partition.is_offline()
+                {
+                    true => Go::Stop,
+                    false => Go::On,
+                }
+            },
+            old: &mut |doomed| partition.remove_later(doomed),
+        });
+        match cleaned {
+            Ok(cleaned) => {
+                let took = clock::now().duration_since(started);
+                partition.cleaned(part, &cleaned, took);
+            }
+            Err(Unfinished::GivenUp) => partition.stir(),
+            // A deleted partition took its files along.
+            Err(Unfinished::Fault(_)) if partition.is_retired() => {}
+            Err(Unfinished::Fault(fault)) => partition.cannot_clean(fault),
+        }
+    }
+}
+
+/// What the cleanings of one round share.
+struct Shared {
+    candidates: Mutex<Vec<Candidate>>,
+    pace: Pace,
+    tasks: Tasks,
+}
+
+/// All cleanings together share the memory and the pace.
+fn memory(config: &BrokerConfig) -> Memory {
+    let threads = u64::try_from(config.log_cleaner_threads)
+        .unwrap_or(1)
+        .max(1);
+    let bytes = u64::try_from(config.log_cleaner_dedupe_buffer_size).unwrap_or(0);
+    let io_bytes = u64::try_from(config.log_cleaner_io_buffer_size).unwrap_or(0);
+    Memory {
+        map_bytes: bytes / threads,
+        load_factor: config.log_cleaner_io_buffer_load_factor,
+        io_bytes: usize::try_from(io_bytes / threads / 2).unwrap_or(0),
+    }
+}
+
+/// How far a cleaning is.
+struct Progress {
+    started: Instant,
+    told: Instant,
+    bytes: u64,
+    unpaced: u64,
+}
+
+impl Progress {
+    fn new(now: Instant) -> Self {
+        Self {
+            started: now,
+            told: now,
+            bytes: 0,
+            unpaced: 0,
+        }
+    }
+
+    /// Counts bytes; gives those to be paced now.
+    fn add(&mut self, bytes: u64, partition: &Partition) -> u64 {
+        self.bytes += bytes;
+        self.unpaced += bytes;
+        if self.unpaced < PACED_BYTES {
+            return 0;
+        }
+        let now = clock::now();
+        if now.duration_since(self.told) >= TELL {
+            self.told = now;
+            let secs = now.duration_since(self.started).as_secs();
+            let mib = self.bytes >> 20;
+            info!(partition = %partition.name, mib, secs, "a log is being compacted");
+        }
+        std::mem::take(&mut self.unpaced)
+    }
+}
+
+/// `log.cleaner.io.max.bytes.per.second`, over all that is read and written in a round.
+struct Pace {
+    /// When the bytes so far are paid for.
+    paid: Mutex<Instant>,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            paid: Mutex::new(clock::now()),
+        }
+    }
+
+    fn hold_up(&self, bytes: u64, rate: f64, tasks: &Tasks) {
+        let until = {
+            let mut paid = self.paid.lock();
+            *paid = (*paid).max(clock::now()) + cost(bytes, rate);
+            *paid
+        };
+        while !tasks.is_stopping() {
+            let left = until.saturating_duration_since(clock::now());
+            if left.is_zero() {
+                return;
+            }
+            clock::hold_up(left.min(HOLD_UP));
+        }
+    }
+}
+
+/// How long so many bytes take.
+#[expect(clippy::cast_precision_loss, reason = "a time needs no last bits")]
+fn cost(bytes: u64, rate: f64) -> Duration {
+    let secs = match rate > 0.0 {
+        true => (bytes as f64 / rate).min(60.0),
+        false => 60.0,
+    };
+    Duration::from_secs_f64(secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_cost_time_by_the_rate() {
+        assert_eq!(cost(1 << 20, f64::MAX), Duration::ZERO);
+        assert_eq!(cost(1000, 10_000.0), Duration::from_millis(100));
+        assert_eq!(cost(1000, 0.0), Duration::from_secs(60));
+    }
+}
