@@ -247,6 +247,41 @@ impl LogDir {
         self.create(&partition.to_string(), partition, topic_id, config, now_ms)
     }
 
+    /// An empty log for a new partition, whose folder is made when it is written to.
+    pub(crate) fn create_log_later(
+        &self,
+        partition: &TopicPartition,
+        topic_id: Option<TopicId>,
+        config: Arc<LogConfig>,
+        now_ms: i64,
+    ) -> Result<Log, Fault> {
+        let disk = self.cache.disk();
+        let folder = self.path.join(partition.to_string());
+        if disk.exists(&folder) && !disk.list(&folder).at(&folder)?.is_empty() {
+            return Err(occupied(folder));
+        }
+        recover::unmade(&self.opening(partition, folder, config, now_ms), topic_id)
+    }
+
+    fn opening(
+        &self,
+        partition: &TopicPartition,
+        folder: PathBuf,
+        config: Arc<LogConfig>,
+        now_ms: i64,
+    ) -> OpenLog {
+        OpenLog {
+            partition: partition.clone(),
+            folder,
+            cache: Arc::clone(&self.cache),
+            config,
+            is_clean: true,
+            recovery_point: 0,
+            log_start: 0,
+            now_ms,
+        }
+    }
+
     /// Tells a log here which topic it is of.
     pub(crate) fn identify_log(&self, log: &Log, topic_id: TopicId) -> Result<(), Fault> {
         let disk = self.cache.disk();
@@ -278,22 +313,12 @@ impl LogDir {
         match disk.create_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !disk.list(&folder).at(&folder)?.is_empty() {
-                    let why = "a log lies here that this node does not serve; move it away";
-                    return Err(Fault::Malformed { path: folder, why });
+                    return Err(occupied(folder));
                 }
             }
             made => made.at(&folder)?,
         }
-        let open = OpenLog {
-            partition: partition.clone(),
-            folder: folder.clone(),
-            cache: Arc::clone(&self.cache),
-            config,
-            is_clean: true,
-            recovery_point: 0,
-            log_start: 0,
-            now_ms,
-        };
+        let open = self.opening(partition, folder.clone(), config, now_ms);
         let identified = topic_id.map_or(Ok(()), |id| {
             layout::write_topic_id(disk, &folder, id, Disk::write_in_place)
         });
@@ -390,6 +415,11 @@ impl LogDir {
         drop(lock);
         removed
     }
+}
+
+fn occupied(path: PathBuf) -> Fault {
+    let why = "a log lies here that this node does not serve; move it away";
+    Fault::Malformed { path, why }
 }
 
 /// Checks whose directory it is; one that says nothing is ours from now on.

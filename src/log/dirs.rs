@@ -209,6 +209,33 @@ impl LogDirs {
         wanted: Option<DirectoryId>,
         now_ms: i64,
     ) -> Result<LogHandle, NotMade> {
+        self.place(of, topic_id, wanted, |dir| {
+            dir.create_log(of, topic_id, config, now_ms)
+        })
+    }
+
+    /// The same, and its folder is made with the first record: most partitions of the
+    /// coordinators' topics never get one.
+    pub(crate) fn create_later(
+        &self,
+        of: &TopicPartition,
+        topic_id: Option<TopicId>,
+        config: Arc<LogConfig>,
+        wanted: Option<DirectoryId>,
+        now_ms: i64,
+    ) -> Result<LogHandle, NotMade> {
+        self.place(of, topic_id, wanted, |dir| {
+            dir.create_log_later(of, topic_id, config, now_ms)
+        })
+    }
+
+    fn place(
+        &self,
+        of: &TopicPartition,
+        topic_id: Option<TopicId>,
+        wanted: Option<DirectoryId>,
+        make: impl FnOnce(&LogDir) -> Result<Log, Fault>,
+    ) -> Result<LogHandle, NotMade> {
         let known = self.log(of);
         let dir = known
             .as_ref()
@@ -218,9 +245,7 @@ impl LogDirs {
             .ok_or(NotMade::NoDir)?;
         let made = match known {
             Some(handle) => self.identify(of, handle, topic_id),
-            None => dir
-                .create_log(of, topic_id, config, now_ms)
-                .map(|log| self.register(log, &dir, topic_id)),
+            None => make(&dir).map(|log| self.register(log, &dir, topic_id)),
         };
         made.map_err(|fault| match fault.spares_directory() {
             true => NotMade::Hindered(fault),
@@ -259,6 +284,9 @@ impl LogDirs {
             return Ok(None);
         };
         let mut log = handle.log.lock();
+        if log.is_unmade() {
+            return Ok(None);
+        }
         handle.dir.delete(&mut log).map(Some)
     }
 
@@ -268,6 +296,9 @@ impl LogDirs {
             return Ok(());
         };
         let mut log = handle.log.lock();
+        if log.is_unmade() {
+            return Ok(());
+        }
         handle.dir.set_aside(&mut log)
     }
 
@@ -377,7 +408,7 @@ fn split(folders: Vec<PartitionFolder>) -> (Vec<PartitionFolder>, VecDeque<Parti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Uuid;
+    use crate::base::{LeaderEpoch, Uuid};
     use crate::log::testkit::{self, CLEAN, CRASH, NOW, batch, client};
     use crate::os::disk::TempDir;
 
@@ -463,6 +494,51 @@ mod tests {
         let path = doomed.path().to_owned();
         doomed.remove().unwrap();
         assert!(!Disk.exists(&path));
+    }
+
+    #[test]
+    fn a_log_has_no_folder_until_it_is_written_to() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let (used, unused) = (TopicPartition::new("t", 0), TopicPartition::new("t", 1));
+        let id = Some(TopicId(Uuid([1; 16])));
+        let make = |of| {
+            let config = Arc::new(LogConfig::default());
+            dirs.create_later(of, id, config, None, NOW).unwrap()
+        };
+        let (first, second) = (make(&used), make(&unused));
+        for handle in [&first, &second] {
+            handle.log.lock().begin_epoch(LeaderEpoch(3), 0).unwrap();
+            handle.log.lock().rest();
+        }
+        let folder = |of: &TopicPartition| Disk.exists(&dir.path().join(of.to_string()));
+        assert!(!folder(&used) && !folder(&unused));
+        let want = |offset| crate::log::read::Want {
+            offset,
+            upper: 9,
+            max_bytes: 1000,
+            min_one: true,
+        };
+        let located = second.reader.locate(&want(0)).unwrap();
+        assert!(matches!(located, crate::log::read::Located::Empty));
+        first.log.lock().append(&batch(3, 10), client(3)).unwrap();
+        assert!(folder(&used));
+        assert!(dirs.checkpoint().is_empty());
+        assert!(dirs.close(7).is_empty());
+        assert!(!folder(&unused));
+        drop((first, second, dirs));
+
+        let (dirs, loaded) = open(dir.path());
+        assert!(loaded.failed.is_empty());
+        assert!(dirs.log(&unused).is_none());
+        let again = dirs.log(&used).unwrap();
+        assert_eq!(again.topic_id, id);
+        assert_eq!(again.reader.log_end_offset(), 3);
+        assert_eq!(again.reader.latest_epoch(), Some(LeaderEpoch(3)));
+        let config = Arc::new(LogConfig::default());
+        dirs.create_later(&unused, id, config, None, NOW).unwrap();
+        assert!(dirs.delete(&unused).unwrap().is_none());
+        assert!(dirs.log(&unused).is_none());
     }
 
     #[test]

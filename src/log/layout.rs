@@ -219,6 +219,18 @@ pub(crate) fn write_topic_id(
     replace(disk, &path, text.as_bytes()).at(&path)
 }
 
+/// Makes the folder of a partition whose first batch is about to be written.
+pub(crate) fn make_folder(
+    disk: Disk,
+    folder: &Path,
+    topic_id: Option<TopicId>,
+) -> Result<(), Fault> {
+    disk.create_dir_all(folder).at(folder)?;
+    topic_id.map_or(Ok(()), |id| {
+        write_topic_id(disk, folder, id, Disk::write_in_place)
+    })
+}
+
 /// Who a log directory belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct MetaProperties {

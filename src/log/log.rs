@@ -24,7 +24,7 @@ use super::producers::{
 use super::read::{LogReader, Shared};
 use super::segment::{Appending, Segment};
 use super::snapshot;
-use crate::base::{LeaderEpoch, TopicPartition};
+use crate::base::{LeaderEpoch, TopicId, TopicPartition};
 use crate::os::disk::{Disk, Open};
 use crate::os::random;
 use crate::protocol::error::ErrorCode;
@@ -55,6 +55,14 @@ pub(crate) struct Log {
     pub(super) is_touched: bool,
     /// Whether its folder and what that says of itself are durable; see [`Log::settle`].
     pub(super) is_settled: bool,
+    /// Set while nothing of it is on disk.
+    pub(super) unmade: Option<Unmade>,
+}
+
+/// What is needed to make the folder of a log that was never written to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unmade {
+    pub(super) topic_id: Option<TopicId>,
 }
 
 /// What is known of the active segment besides its files.
@@ -382,6 +390,7 @@ impl Log {
         now_ms: i64,
     ) -> Result<bool, Fault> {
         let config = self.config();
+        self.make()?;
         self.settle()?;
         self.is_touched = true;
         self.active.is_busy = true;
@@ -469,13 +478,36 @@ impl Log {
         Ok(())
     }
 
-    pub(super) fn store_epochs(&mut self, epochs: Epochs) -> Result<(), Fault> {
+    /// Whether nothing of it is on disk: it was made without a folder, and never written to.
+    pub(crate) fn is_unmade(&self) -> bool {
+        self.unmade.is_some()
+    }
+
+    /// Makes the folder of a log that has none yet.
+    pub(super) fn make(&mut self) -> Result<(), Fault> {
+        let Some(Unmade { topic_id }) = self.unmade else {
+            return Ok(());
+        };
+        layout::make_folder(self.cache.disk(), &self.folder, topic_id)?;
+        self.active_segment().create_files()?;
+        self.write_epochs(&self.epochs)?;
+        self.unmade = None;
+        Ok(())
+    }
+
+    fn write_epochs(&self, epochs: &Epochs) -> Result<(), Fault> {
         let path = self.folder.join(LEADER_EPOCHS);
         let replace = match self.is_settled {
             true => Disk::write_atomically,
             false => Disk::write_in_place,
         };
-        checkpoint::write_epochs(self.cache.disk(), &path, &epochs.entries(), replace)?;
+        checkpoint::write_epochs(self.cache.disk(), &path, &epochs.entries(), replace)
+    }
+
+    pub(super) fn store_epochs(&mut self, epochs: Epochs) -> Result<(), Fault> {
+        if !self.is_unmade() {
+            self.write_epochs(&epochs)?;
+        }
         self.shared.set_epochs(epochs.clone());
         self.epochs = epochs;
         Ok(())

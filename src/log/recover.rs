@@ -15,13 +15,13 @@ use super::fault::{At, Fault};
 use super::files::FileCache;
 use super::flush;
 use super::layout::{self, FileName, Kind};
-use super::log::{Active, Log, read_marker};
+use super::log::{Active, Log, Unmade, read_marker};
 use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
 use super::scan::{Found, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
 use super::{snapshot, swap};
-use crate::base::{LeaderEpoch, TopicPartition};
+use crate::base::{LeaderEpoch, TopicId, TopicPartition};
 use crate::os::disk::Disk;
 use crate::protocol::records::batch::{BadBatch, HEADER_LEN};
 
@@ -133,6 +133,15 @@ pub(crate) fn create(open: &OpenLog) -> Result<Log, Fault> {
     Ok(assemble(open, vec![segment], ends, Epochs::default()))
 }
 
+/// An empty log of which nothing is on disk: its folder is made when it is written to.
+pub(crate) fn unmade(open: &OpenLog, topic_id: Option<TopicId>) -> Result<Log, Fault> {
+    let index_bytes = open.config.segment_index_bytes;
+    let segment = Segment::open(&open.cache, &open.folder, 0, index_bytes)?;
+    let mut log = assemble(open, vec![Arc::new(segment)], (0, 0), Epochs::default());
+    log.unmade = Some(Unmade { topic_id });
+    Ok(log)
+}
+
 fn new_segment(open: &OpenLog) -> Result<Arc<Segment>, Fault> {
     let base = open.log_start.max(0);
     let index_bytes = open.config.segment_index_bytes;
@@ -160,6 +169,7 @@ fn assemble(open: &OpenLog, segments: Segments, ends: (i64, i64), epochs: Epochs
         tail_batches: 0,
         is_touched: false,
         is_settled: false,
+        unmade: None,
     }
 }
 

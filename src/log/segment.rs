@@ -177,6 +177,9 @@ impl Segment {
 
     /// The first batch that reaches `offset`, by the index and a short scan.
     pub(crate) fn find(&self, offset: i64) -> Result<Option<Found>, Fault> {
+        if self.size() == 0 {
+            return Ok(None);
+        }
         let from = self.offset_index.floor(offset)?;
         let mut scan = self.scan_from(from.position.into(), NEARBY)?;
         while let Some(found) = self.step(&mut scan)? {

@@ -42,6 +42,7 @@ impl Log {
     /// Drops everything and begins anew, empty, at `offset`.
     pub(crate) fn truncate_fully(&mut self, offset: i64, now_ms: i64) -> Result<Doomed, Fault> {
         let config = self.config();
+        self.make()?;
         self.is_touched = true;
         self.flush.truncated(offset);
         self.shared.set_durable(self.flush.recovery_point());

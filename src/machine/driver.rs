@@ -68,9 +68,29 @@ impl<M: Machine> Handle<M> {
         answered.await.map_err(|_| Gone)
     }
 
+    /// A handle that does not keep the machine running.
+    pub(crate) fn downgrade(&self) -> WeakHandle<M> {
+        WeakHandle {
+            queue: self.queue.downgrade(),
+        }
+    }
+
     /// Whether the machine has ended.
     pub(crate) fn is_gone(&self) -> bool {
         self.queue.is_closed()
+    }
+}
+
+/// Where a machine is asked by those who must not keep it running.
+#[derive(Debug)]
+pub(crate) struct WeakHandle<M: Machine> {
+    queue: mpsc::WeakSender<Asked<M>>,
+}
+
+impl<M: Machine> WeakHandle<M> {
+    /// The handle, if the machine still runs.
+    pub(crate) fn upgrade(&self) -> Option<Handle<M>> {
+        self.queue.upgrade().map(|queue| Handle { queue })
     }
 }
 

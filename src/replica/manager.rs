@@ -20,6 +20,7 @@ use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::image::configs::ResourceType;
 use crate::metadata::image::topics::{self, Topic};
+use crate::metadata::names;
 use crate::os::tasks::Tasks;
 use crate::os::{clock, tasks};
 
@@ -232,9 +233,11 @@ impl Manager {
             return None;
         }
         let now_ms = clock::wall_ms();
-        let log = self
-            .dirs
-            .create(&of, Some(topic.id), told.log.clone(), wanted, now_ms);
+        let (id, config) = (Some(topic.id), told.log.clone());
+        let log = match names::is_internal(&topic.name) {
+            true => self.dirs.create_later(&of, id, config, wanted, now_ms),
+            false => self.dirs.create(&of, id, config, wanted, now_ms),
+        };
         let key = (topic.id, index);
         match log {
             Ok(log) => {

@@ -16,7 +16,7 @@ mod cleaning;
 pub(crate) mod commit;
 mod config;
 pub(crate) mod durable;
-mod fault;
+pub(crate) mod fault;
 mod isr;
 pub(crate) mod manager;
 pub(crate) mod partition;

@@ -300,6 +300,31 @@ impl Partition {
         all: bool,
     ) -> Result<Appended, NotAppended> {
         let role = self.check_leader(-1)?;
+        self.append_in_role(role, records, is_compressed, origin, all)
+            .await
+    }
+
+    /// Appends one batch of a coordinator of this node, uncompressed or not, if it still leads in
+    /// `epoch` and enough replicas are in sync.
+    pub(crate) async fn append_records_of_ours(
+        self: &Arc<Self>,
+        epoch: LeaderEpoch,
+        records: Bytes,
+    ) -> Result<(), NotAppended> {
+        let role = self.check_leader(epoch.0)?;
+        self.append_in_role(role, records, false, Origin::Coordinator, true)
+            .await
+            .map(|_| ())
+    }
+
+    async fn append_in_role(
+        self: &Arc<Self>,
+        role: Arc<Role>,
+        records: Bytes,
+        is_compressed: bool,
+        origin: Origin,
+        all: bool,
+    ) -> Result<Appended, NotAppended> {
         if all && !role.replicas.suffice() {
             return Err(ErrorCode::NotEnoughReplicas.into());
         }
@@ -488,6 +513,27 @@ impl Partition {
         }
         let (reader, slice) = (self.reader.clone(), slice.clone());
         self.on_disk(move || reader.aborted(offset, &slice)).await
+    }
+
+    /// Reads whole batches from `offset` on, at most so many bytes unless the first one is larger;
+    /// nothing at the log's end. Waits for the disk.
+    pub(crate) fn read_batches(&self, offset: i64, max_bytes: usize) -> Result<Bytes, Fault> {
+        let want = Want {
+            offset,
+            upper: self.reader.log_end_offset(),
+            max_bytes,
+            min_one: true,
+        };
+        let Located::Slice(slice) = self.reader.locate(&want)? else {
+            return Ok(Bytes::new());
+        };
+        let mut bytes = vec![0; slice.len];
+        let read = slice.file.read_exact_at(&mut bytes, slice.position);
+        read.map_err(|source| crate::log::fault::Fault::Disk {
+            path: self.dir.path().to_owned(),
+            source,
+        })?;
+        Ok(bytes.into())
     }
 
     /// Runs a look at the log's files on the blocking pool; trouble takes the partition offline.
