@@ -11,6 +11,8 @@ mod config;
 #[allow(dead_code, reason = "later callers: see the note above")]
 mod controller;
 #[allow(dead_code, reason = "later callers: see the note above")]
+mod coordinator;
+#[allow(dead_code, reason = "later callers: see the note above")]
 mod log;
 #[allow(dead_code, reason = "later callers: see the note above")]
 mod machine;

@@ -118,6 +118,11 @@ impl DirectoryId {
     pub(crate) const MIGRATING: Self = Self(Uuid::ZERO);
 }
 
+impl TopicId {
+    /// No topic, or one that is known by its name only (Uuid.ZERO_UUID).
+    pub(crate) const ZERO: Self = Self(Uuid::ZERO);
+}
+
 impl fmt::Display for TopicId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

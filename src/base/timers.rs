@@ -35,6 +35,11 @@ impl<K: Clone + Eq + Hash + Ord> Timers<K> {
         }
     }
 
+    /// Whether `key` has a deadline.
+    pub(crate) fn is_set(&self, key: &K) -> bool {
+        self.by_key.contains_key(key)
+    }
+
     /// The earliest deadline.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.by_time.first().map(|(at, _)| *at)

@@ -335,7 +335,7 @@ config_keys! {
     // Groups and their offsets
     /// How many partitions the topic of groups and offsets has; cannot change later.
     "offsets.topic.num.partitions" offsets_topic_num_partitions: i32 = "50", AtLeast(1), ReadOnly;
-    /// How many replicas that topic has; it waits for so many brokers.
+    /// How many replicas that topic has; it waits for so many brokers, unless the option is not set.
     "offsets.topic.replication.factor"
         offsets_topic_replication_factor: i16 = "3", AtLeast(1), ReadOnly;
     /// The segments' size in that topic: small ones load faster.
@@ -358,7 +358,8 @@ config_keys! {
     "group.min.session.timeout.ms" group_min_session_timeout_ms: i32 = "6000", Any, ReadOnly;
     /// The longest session that a member of a classic group may ask for.
     "group.max.session.timeout.ms" group_max_session_timeout_ms: i32 = "1800000", Any, ReadOnly;
-    /// How long a new classic group waits for more members before its first assignment.
+    /// How long a new classic group waits for more members before its first assignment; unless it
+    /// is set, until nobody new has come for 30 ms.
     "group.initial.rebalance.delay.ms"
         group_initial_rebalance_delay_ms: i32 = "3000", Any, ReadOnly;
     /// How many members a classic group may have.

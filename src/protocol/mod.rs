@@ -5,6 +5,7 @@
 //! - `records`: record batches and what is inside them.
 //! - `codec`: the fields of the record schemas that the message library lacks.
 //! - `error`: the codes and refusals.
+//! - `subscription`: what members of a "consumer" group tell each other.
 
 pub(crate) mod chunk;
 pub(crate) mod codec;
@@ -13,3 +14,4 @@ pub(crate) mod fetch;
 pub(crate) mod frame;
 pub(crate) mod header;
 pub(crate) mod records;
+pub(crate) mod subscription;
