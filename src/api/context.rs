@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::base::NodeId;
 use crate::config::options::Options;
 use crate::controller::ask::Ask;
+use crate::coordinator::router::Router;
 use crate::metadata::image::Image;
 use crate::metadata::view::Node;
 use crate::protocol::error::Refusal;
@@ -41,6 +42,7 @@ pub(crate) struct Parts {
     /// Told when the node stops: nobody waits any longer.
     pub(crate) stopping: Tasks,
     pub(crate) replicas: Arc<Manager>,
+    pub(crate) groups: Arc<Router>,
     pub(crate) producer_ids: ProducerIds,
     pub(crate) fetch_sessions: Sessions,
 }
@@ -154,6 +156,6 @@ impl Context {
 }
 
 /// An IPv4 address that came in through an IPv6 socket is told as IPv4.
-fn canonical(ip: IpAddr) -> String {
+pub(super) fn canonical(ip: IpAddr) -> String {
     ip.to_canonical().to_string()
 }

@@ -8,14 +8,18 @@
 mod access;
 mod config_changes;
 pub(crate) mod configs;
+mod consumer_groups;
 pub(crate) mod context;
 pub(crate) mod controller;
 mod elections;
 pub(crate) mod fetch;
+mod find_coordinator;
+mod groups;
 mod list_offsets;
 mod log_dirs;
 mod loggers;
 mod metadata;
+mod offsets;
 mod produce;
 pub(crate) mod producers;
 mod quorum;
@@ -31,13 +35,16 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use kafka_protocol::messages::{
     AlterConfigsRequest, AlterPartitionReassignmentsRequest, ApiVersionsRequest,
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeLogDirsRequest,
+    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreatePartitionsRequest,
+    CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest, DescribeLogDirsRequest,
     DescribeProducersRequest, DescribeQuorumRequest, DescribeTopicPartitionsRequest,
-    ElectLeadersRequest, FetchRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest,
-    ListConfigResourcesRequest, ListOffsetsRequest, ListPartitionReassignmentsRequest,
-    MetadataRequest, OffsetForLeaderEpochRequest, ProduceRequest, UnregisterBrokerRequest,
-    UpdateFeaturesRequest,
+    ElectLeadersRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
+    ListConfigResourcesRequest, ListGroupsRequest, ListOffsetsRequest,
+    ListPartitionReassignmentsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest,
+    UnregisterBrokerRequest, UpdateFeaturesRequest,
 };
 use kafka_protocol::protocol::HeaderVersion;
 
@@ -145,6 +152,15 @@ apis! {
     FetchRequest                     1 [4..=18]           Broker List overlapping; fetch::fetch;
     ListOffsetsRequest               2 [1..=10]           Broker List;        list_offsets::list_offsets;
     MetadataRequest                  3 [0..=13]           Broker List;        metadata::metadata;
+    OffsetCommitRequest              8 [2..=9]            Broker List;        offsets::commit;
+    OffsetFetchRequest               9 [1..=9]            Broker List;        offsets::fetch;
+    FindCoordinatorRequest          10 [0..=6]            Broker List;        find_coordinator::find;
+    JoinGroupRequest                11 [0..=9]            Broker List;        groups::join;
+    HeartbeatRequest                12 [0..=4]            Broker Small;       groups::heartbeat;
+    LeaveGroupRequest               13 [0..=5]            Broker List;        groups::leave;
+    SyncGroupRequest                14 [0..=5]            Broker List;        groups::sync;
+    DescribeGroupsRequest           15 [0..=6]            Broker List;        groups::describe;
+    ListGroupsRequest               16 [0..=5]            Broker List;        groups::list;
     ApiVersionsRequest              18 [0..=4]            Both Small;         versions::api_versions;
     CreateTopicsRequest             19 [2..=7]            Both List;          topics::create;
     DeleteTopicsRequest             20 [1..=6]            Both List;          topics::delete;
@@ -155,15 +171,19 @@ apis! {
     AlterConfigsRequest             33 [0..=2]            Both List;          config_changes::alter;
     DescribeLogDirsRequest          35 [1..=4]            Broker List;        log_dirs::describe;
     CreatePartitionsRequest         37 [0..=3]            Both List;          topics::create_partitions;
+    DeleteGroupsRequest             42 [0..=2]            Broker List;        groups::delete;
     ElectLeadersRequest             43 [0..=2]            Both List;          elections::elect;
     IncrementalAlterConfigsRequest  44 [0..=1]            Both List;          config_changes::incremental_alter;
     AlterPartitionReassignmentsRequest 45 [0..=1]         Both List;          reassignments::alter;
     ListPartitionReassignmentsRequest 46 [0..=0]          Both List;          reassignments::list;
+    OffsetDeleteRequest             47 [0..=0]            Broker List;        offsets::delete;
     DescribeQuorumRequest           55 [0..=2]            Both Small;         quorum::describe_quorum;
     UpdateFeaturesRequest           57 [0..=2]            Both Small;         quorum::update_features;
     DescribeClusterRequest          60 [0..=2]            Both Small;         metadata::describe_cluster;
     DescribeProducersRequest        61 [0..=0]            Broker List;        producers::describe_producers;
     UnregisterBrokerRequest         64 [0..=0]            Both Small;         quorum::unregister_broker;
+    ConsumerGroupHeartbeatRequest   68 [0..=1]            Broker List;        consumer_groups::heartbeat;
+    ConsumerGroupDescribeRequest    69 [0..=1]            Broker List;        consumer_groups::describe;
     ListConfigResourcesRequest      74 [0..=1]            Broker Small;       configs::list_resources;
     DescribeTopicPartitionsRequest  75 [0..=0]            Broker List;        metadata::describe_topic_partitions;
 }

@@ -150,9 +150,10 @@ pub(super) async fn auto_create(ctx: &Context, names: &[&str]) {
         return;
     }
     let options = ctx.parts.options.current();
+    let alive = ctx.image().alive_brokers().count();
     let topics = names
         .iter()
-        .map(|name| auto_topic(&options.config, name))
+        .map(|name| auto_topic(&options.config, alive, name))
         .collect();
     let results = ctx
         .ask(CreateTopics {
@@ -169,8 +170,17 @@ pub(super) async fn auto_create(ctx: &Context, names: &[&str]) {
     }
 }
 
-/// What a topic is made with that nobody described (DefaultAutoTopicCreationManager).
-fn auto_topic(config: &crate::config::BrokerConfig, name: &str) -> NewTopic {
+/// What a topic is made with that nobody described (DefaultAutoTopicCreationManager). Where the
+/// options do not say how many replicas a coordinators' topic has, there are as many as Kafka's
+/// default asks for, or as brokers are there.
+fn auto_topic(config: &crate::config::BrokerConfig, alive: usize, name: &str) -> NewTopic {
+    let replicas = |option: &str, factor: i16| {
+        let most = i16::try_from(alive).unwrap_or(i16::MAX).max(1);
+        match config.given.contains_key(option) {
+            true => factor,
+            false => factor.min(most),
+        }
+    };
     let compacted = |more: &[(&str, &str)]| {
         let all = [("cleanup.policy", "compact")].iter().chain(more);
         all.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())))
@@ -180,7 +190,10 @@ fn auto_topic(config: &crate::config::BrokerConfig, name: &str) -> NewTopic {
     let (num_partitions, replication_factor, configs) = match name {
         names::GROUP_METADATA_TOPIC => (
             config.offsets_topic_num_partitions,
-            config.offsets_topic_replication_factor,
+            replicas(
+                "offsets.topic.replication.factor",
+                config.offsets_topic_replication_factor,
+            ),
             compacted(&[
                 ("compression.type", "producer"),
                 (
@@ -191,7 +204,10 @@ fn auto_topic(config: &crate::config::BrokerConfig, name: &str) -> NewTopic {
         ),
         names::TRANSACTION_STATE_TOPIC => (
             config.transaction_state_log_num_partitions,
-            config.transaction_state_log_replication_factor,
+            replicas(
+                "transaction.state.log.replication.factor",
+                config.transaction_state_log_replication_factor,
+            ),
             compacted(&[
                 ("compression.type", "uncompressed"),
                 ("unclean.leader.election.enable", "false"),

@@ -18,6 +18,8 @@ use crate::api::fetch::session::Sessions;
 use crate::base::{DirectoryId, NodeId, Uuid};
 use crate::config::options::Options;
 use crate::config::{BrokerConfig, Endpoint as Address, SecurityProtocol};
+use crate::coordinator::group::View;
+use crate::coordinator::router::Router;
 use crate::log::dir::Identity;
 use crate::log::dirs::{FailedDir, LogDirs};
 use crate::log::layout::MetaProperties;
@@ -122,10 +124,25 @@ impl Node {
         warn_of_acls(&image.image);
         let replicas = Arc::new(Manager::new(node, options.clone(), dirs));
         let (handlers, metadata) = watch::channel(image.clone());
+        let known = metadata.clone();
+        let groups = Arc::new(Router::new(
+            node,
+            options.clone(),
+            replicas.clone(),
+            Arc::new(move || {
+                let known = known.borrow();
+                View {
+                    image: known.image.clone(),
+                    version: known.end_offset - 1,
+                }
+            }),
+            back.clone(),
+        ));
         let publisher = Publisher {
             node,
             options: options.clone(),
             replicas: replicas.clone(),
+            groups: groups.clone(),
             handlers,
         };
         publisher.apply_options(&image.image);
@@ -139,6 +156,7 @@ impl Node {
             return Err(Fault::Option("no log directory can be used".into()));
         }
         replicas.run_background(&back);
+        groups.begin(&image.image);
         publisher.run(follower, image.end_offset, &back);
         member.unfence(image.end_offset - 1).await?;
         let serving = caught_up(&quorum).await.end_offset;
@@ -160,6 +178,7 @@ impl Node {
             committed: quorum.committed(),
             stopping: front.clone(),
             replicas: replicas.clone(),
+            groups,
             producer_ids: Default::default(),
             fetch_sessions: Sessions::new(config.max_incremental_fetch_session_cache_slots),
         });

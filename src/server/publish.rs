@@ -1,4 +1,4 @@
-//! A new image of the cluster, told to each part in order: options, then partitions, then the
+//! A new image of the cluster, told to each part in order: options, partitions, coordinators, then the
 //! handlers, so that a handler never sees a partition that is not there yet.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use crate::base::NodeId;
 use crate::config::broker::Given;
 use crate::config::describe::Layers;
 use crate::config::options::{Effective, Options};
+use crate::coordinator::router::Router;
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::image::configs::{Resource, ResourceType};
@@ -22,6 +23,7 @@ pub(super) struct Publisher {
     pub(super) node: NodeId,
     pub(super) options: Arc<Options>,
     pub(super) replicas: Arc<Manager>,
+    pub(super) groups: Arc<Router>,
     pub(super) handlers: watch::Sender<Published>,
 }
 
@@ -59,9 +61,13 @@ impl Publisher {
             || !changes.configs.is_empty();
         if touches_partitions {
             let (replicas, image) = (self.replicas.clone(), published.image.clone());
-            let applied = tasks::blocking(move || replicas.apply(&image, &changes)).await;
-            if applied.is_err() {
-                error!("a change of the metadata could not be applied; this is a defect");
+            let work = tasks::blocking(move || {
+                replicas.apply(&image, &changes);
+                changes
+            });
+            match work.await {
+                Ok(changes) => self.groups.apply(&published.image, &changes),
+                Err(_) => error!("a change of the metadata could not be applied; a defect"),
             }
         }
         self.handlers.send_replace(published);
