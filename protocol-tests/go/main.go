@@ -1,4 +1,4 @@
-// franz-go: client BOOTSTRAP write|read TOPICS...
+// franz-go: client BOOTSTRAP write|read TOPICS... or client BOOTSTRAP member TOPIC GROUP eager|cooperative
 // The story is that of python/story.py, the tasks are those of python/kafka_python_client.py.
 package main
 
@@ -34,6 +34,10 @@ var codecs = []struct {
 
 func main() {
 	bootstrap, task := os.Args[1], os.Args[2]
+	if task == "member" {
+		member(bootstrap, os.Args[3], os.Args[4], os.Args[5])
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if task == "write" {

@@ -18,6 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+from kafka.admin import KafkaAdminClient
 
 BOOTSTRAP, MODE, FILE = sys.argv[1:4]
 APPENDED = "appended" in sys.argv[4:]
@@ -154,6 +155,38 @@ def check(expected):
             check_partition(name, partition, earliest, latest, stable, newest)
     if APPENDED:
         check_appended("made-here", 0, read("made-here", 0, "read_uncommitted"), 0)
+    check_groups(admin)
+
+
+# Where a group commits once more.
+COMMITTED = ("simple-group", "keys", 0, 5)
+
+
+def check_groups(admin):
+    groups = {one["group"]: one for one in expected["groups"] if one["type"] != "Share"}
+    if APPENDED:
+        group, topic, partition, offset = COMMITTED
+        again = {"offset": offset, "leader_epoch": -1, "metadata": ""}
+        groups[group]["offsets"][f"{topic}-{partition}"] = again
+    # The other library's binding reads metadata beyond its end.
+    kafka_python = KafkaAdminClient(bootstrap_servers=BOOTSTRAP)
+    listed = {one.group_id: one for one in admin.list_consumer_groups().result().valid}
+    for name, group in groups.items():
+        expect(f"{name} is listed", name in listed, True)
+        if group["type"] == "Classic" and not group["members"]:
+            found = admin.describe_consumer_groups([name])[name].result()
+            expect(f"{name}: state", found.state.name.title(), group["state"])
+        found = kafka_python.list_group_offsets(name)[name]
+        offsets = {
+            f"{at.topic}-{at.partition}": {
+                "offset": one.offset,
+                "leader_epoch": one.leader_epoch,
+                "metadata": one.metadata,
+            }
+            for at, one in found.items()
+            if one.offset >= 0
+        }
+        expect(f"{name}: offsets", offsets, group["offsets"])
 
 
 def check_partition(name, partition, earliest, latest, stable, newest):
@@ -198,6 +231,11 @@ def append():
             producer.produce(topic, value, key, partition, timestamp=timestamp)
     left = producer.flush(20)
     expect("records not delivered", left, 0)
+    group, topic, partition, offset = COMMITTED
+    consumer = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": group})
+    position = TopicPartition(topic, partition, offset)
+    consumer.commit(offsets=[position], asynchronous=False)
+    consumer.close()
 
 
 with gzip.open(FILE) as file:

@@ -75,14 +75,28 @@ fn source(language: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(language)
 }
 
+fn go_command(broker: &Broker, arguments: &[&str]) -> Command {
+    let mut command = Command::new(folder().join("go/client"));
+    command.arg(broker.bootstrap()).args(arguments);
+    command
+}
+
 /// The program of `protocol-tests/go`, which the installation has built.
 #[track_caller]
 pub fn go(broker: &Broker, arguments: &[&str]) -> String {
-    let mut command = Command::new(folder().join("go/client"));
-    command.arg(broker.bootstrap()).args(arguments);
-    run("the Go client", &mut command, b"", LIMIT)
-        .expect_success()
-        .text()
+    run(
+        "the Go client",
+        &mut go_command(broker, arguments),
+        b"",
+        LIMIT,
+    )
+    .expect_success()
+    .text()
+}
+
+/// The same, running beside the test.
+pub fn go_beside(broker: &Broker, arguments: &[&str]) -> Running {
+    Running::start("the Go client", &mut go_command(broker, arguments))
 }
 
 /// The program of `protocol-tests/rust`, which the installation has built.
@@ -95,18 +109,32 @@ pub fn rskafka(broker: &Broker, arguments: &[&str]) -> String {
         .text()
 }
 
-/// A script of `protocol-tests/node`; its first argument is the bootstrap server.
-#[track_caller]
-pub fn node(script: &str, broker: &Broker, arguments: &[&str]) -> String {
+fn node_command(script: &str, broker: &Broker, arguments: &[&str]) -> Command {
     let mut command = Command::new("node");
     command
         .arg(source("node").join(script))
         .arg(broker.bootstrap())
         .args(arguments)
         .env("NODE_PATH", folder().join("node/node_modules"));
-    run(script, &mut command, b"", LIMIT)
-        .expect_success()
-        .text()
+    command
+}
+
+/// A script of `protocol-tests/node`; its first argument is the bootstrap server.
+#[track_caller]
+pub fn node(script: &str, broker: &Broker, arguments: &[&str]) -> String {
+    run(
+        script,
+        &mut node_command(script, broker, arguments),
+        b"",
+        LIMIT,
+    )
+    .expect_success()
+    .text()
+}
+
+/// The same, running beside the test.
+pub fn node_beside(script: &str, broker: &Broker, arguments: &[&str]) -> Running {
+    Running::start(script, &mut node_command(script, broker, arguments))
 }
 
 /// A program of `protocol-tests/java`, compiled as it is run; its first argument is the bootstrap
@@ -115,6 +143,11 @@ pub fn node(script: &str, broker: &Broker, arguments: &[&str]) -> String {
 pub fn java_source(file: &str, broker: &Broker, arguments: &[&str]) -> String {
     let mut command = java_source_command(file, broker, arguments);
     run(file, &mut command, b"", LIMIT).expect_success().text()
+}
+
+/// The same, running beside the test.
+pub fn java_source_beside(file: &str, broker: &Broker, arguments: &[&str]) -> Running {
+    Running::start(file, &mut java_source_command(file, broker, arguments))
 }
 
 pub(crate) fn java_source_command(file: &str, broker: &Broker, arguments: &[&str]) -> Command {
@@ -152,6 +185,9 @@ pub(crate) fn class(name: &str) -> &'static str {
         "kafka-cluster" => "org.apache.kafka.tools.ClusterTool",
         "kafka-configs" => "kafka.admin.ConfigCommand",
         "kafka-console-consumer" => "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "kafka-consumer-groups" => "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "kafka-groups" => "org.apache.kafka.tools.GroupsCommand",
+        "kafka-streams-application-reset" => "org.apache.kafka.tools.StreamsResetter",
         "kafka-console-producer" => "org.apache.kafka.tools.ConsoleProducer",
         "kafka-delete-records" => "org.apache.kafka.tools.DeleteRecordsCommand",
         "kafka-dump-log" => "kafka.tools.DumpLogSegments",

@@ -38,6 +38,9 @@ fn every_api_is_answered_in_every_version() {
     topics(&mut asks, topic_id);
     options(&mut asks);
     cluster(&mut asks);
+    groups(&mut asks);
+    consumer_groups(&mut asks);
+    offsets(&mut asks);
 
     let listed = asker.ask(0, &ApiVersionsRequest::default()).api_keys;
     for row in &listed {
@@ -245,5 +248,138 @@ fn cluster(asks: &mut Asks) {
     });
     ask(asks, 0, |_| {
         UnregisterBrokerRequest::default().with_broker_id(BrokerId(77))
+    });
+}
+
+fn group(name: &str) -> GroupId {
+    GroupId(text(name))
+}
+
+fn groups(asks: &mut Asks) {
+    ask(asks, 0, |version| {
+        let request = FindCoordinatorRequest::default();
+        match version {
+            4.. => request.with_coordinator_keys(vec![text("one"), text("two")]),
+            _ => request.with_key(text("one")),
+        }
+    });
+    ask(asks, 0, |version| {
+        let protocol = join_group_request::JoinGroupRequestProtocol::default()
+            .with_name(text("range"))
+            .with_metadata(vec![1, 2, 3].into());
+        let mut request = JoinGroupRequest::default()
+            // Of its own, so that it waits for nobody.
+            .with_group_id(group(&format!("joined in v{version}")))
+            .with_session_timeout_ms(6_000)
+            .with_protocol_type(text("consumer"))
+            .with_protocols(vec![protocol]);
+        if version >= 1 {
+            request.rebalance_timeout_ms = 6_000;
+        }
+        if version >= 5 {
+            request.group_instance_id = Some(text("instance"));
+        }
+        request
+    });
+    ask(asks, 0, |version| {
+        let mut request = SyncGroupRequest::default()
+            .with_group_id(group("one"))
+            .with_member_id(text("nobody"));
+        if version >= 5 {
+            request.protocol_type = Some(text("consumer"));
+            request.protocol_name = Some(text("range"));
+        }
+        request
+    });
+    ask(asks, 0, |_| {
+        HeartbeatRequest::default()
+            .with_group_id(group("one"))
+            .with_member_id(text("nobody"))
+    });
+    ask(asks, 0, |version| {
+        let request = LeaveGroupRequest::default().with_group_id(group("one"));
+        let member = leave_group_request::MemberIdentity::default().with_member_id(text("nobody"));
+        match version {
+            3.. => request.with_members(vec![member]),
+            _ => request.with_member_id(text("nobody")),
+        }
+    });
+    ask(asks, 0, |version| {
+        let mut request =
+            DescribeGroupsRequest::default().with_groups(vec![group("joined in v0"), group("x")]);
+        request.include_authorized_operations = version >= 3;
+        request
+    });
+    ask(asks, 0, |_| ListGroupsRequest::default());
+    ask(asks, 0, |_| {
+        DeleteGroupsRequest::default().with_groups_names(vec![group("x"), group("joined in v0")])
+    });
+}
+
+fn consumer_groups(asks: &mut Asks) {
+    ask(asks, 0, |version| {
+        let mut request = ConsumerGroupHeartbeatRequest::default()
+            .with_group_id(group(&format!("consumers in v{version}")))
+            .with_member_id(text("member"))
+            .with_rebalance_timeout_ms(6_000)
+            .with_subscribed_topic_names(Some(vec![topic_name("t")]))
+            .with_topic_partitions(Some(Vec::new()));
+        if version >= 1 {
+            request.subscribed_topic_regex = Some(text("t.*"));
+        }
+        request
+    });
+    ask(asks, 0, |version| {
+        let member_of = group(&format!("consumers in v{version}"));
+        ConsumerGroupDescribeRequest::default()
+            .with_group_ids(vec![member_of, group("nobody")])
+            .with_include_authorized_operations(true)
+    });
+}
+
+fn offsets(asks: &mut Asks) {
+    ask(asks, 2, |version| {
+        let mut partition = offset_commit_request::OffsetCommitRequestPartition::default()
+            .with_committed_offset(7)
+            .with_committed_metadata(Some(text("metadata")));
+        if version >= 6 {
+            partition.committed_leader_epoch = 0;
+        }
+        let topic = offset_commit_request::OffsetCommitRequestTopic::default()
+            .with_name(topic_name("t"))
+            .with_partitions(vec![partition]);
+        OffsetCommitRequest::default()
+            .with_group_id(group("simple"))
+            .with_generation_id_or_member_epoch(-1)
+            .with_topics(vec![topic])
+    });
+    ask(asks, 1, |version| {
+        if version >= 8 {
+            let topic = offset_fetch_request::OffsetFetchRequestTopics::default()
+                .with_name(topic_name("t"))
+                .with_partition_indexes(vec![0, 7]);
+            let one = offset_fetch_request::OffsetFetchRequestGroup::default()
+                .with_group_id(group("simple"))
+                .with_topics(Some(vec![topic]));
+            let all = offset_fetch_request::OffsetFetchRequestGroup::default()
+                .with_group_id(group("simple"))
+                .with_topics(None);
+            return OffsetFetchRequest::default().with_groups(vec![one, all]);
+        }
+        let topic = offset_fetch_request::OffsetFetchRequestTopic::default()
+            .with_name(topic_name("t"))
+            .with_partition_indexes(vec![0, 7]);
+        OffsetFetchRequest::default()
+            .with_group_id(group("simple"))
+            .with_topics(Some(vec![topic]))
+    });
+    ask(asks, 0, |_| {
+        let partition = offset_delete_request::OffsetDeleteRequestPartition::default();
+        let topic = offset_delete_request::OffsetDeleteRequestTopic::default()
+            .with_name(topic_name("t"))
+            .with_partitions(vec![partition]);
+        OffsetDeleteRequest::default()
+            .with_group_id(group("simple"))
+            .with_topics(vec![topic])
     });
 }

@@ -251,7 +251,9 @@ impl<'a> Teller<'a> {
             return None;
         }
         let api = entry.api().to_owned();
-        if !entry.is_probe() || entry.0.contains_key("save") {
+        // Heartbeats make the group that the rest of their story is about.
+        let is_ground = entry.api() == "ConsumerGroupHeartbeat";
+        if !entry.is_probe() || entry.0.contains_key("save") || is_ground {
             self.missing = Some(api.clone());
         }
         Some(api)
