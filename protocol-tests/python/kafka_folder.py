@@ -5,12 +5,14 @@ BOOTSTRAP check FILE.json.gz [appended], or adds to it: kafka_folder.py BOOTSTRA
 import gzip
 import json
 import sys
+import time
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     IsolationLevel,
+    KafkaException,
     Producer,
     TopicCollection,
     TopicPartition,
@@ -109,8 +111,16 @@ def appended(first):
 
 def offsets(admin, partitions, spec, isolation=IsolationLevel.READ_UNCOMMITTED):
     asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-    futures = admin.list_offsets(asked, isolation_level=isolation)
-    return {(tp.topic, tp.partition): future.result() for tp, future in futures.items()}
+    for _ in range(100):
+        futures = admin.list_offsets(asked, isolation_level=isolation)
+        try:
+            return {(tp.topic, tp.partition): future.result() for tp, future in futures.items()}
+        except KafkaException as error:
+            # Apache Kafka tells of a new leader epoch before its partitions have taken it.
+            if error.args[0].name() != "UNKNOWN_LEADER_EPOCH":
+                raise
+            time.sleep(0.1)
+    sys.exit("the leader epochs stay unknown")
 
 
 def check(expected):

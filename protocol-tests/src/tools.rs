@@ -1,4 +1,4 @@
-//! The stock clients: kcat, those of Python, Go, JavaScript and Java, Apache Kafka's own tools.
+//! The stock clients: kcat, those of Python, Go, JavaScript, Rust and Java, Apache Kafka's own tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,9 +18,9 @@ pub fn folder() -> PathBuf {
             .join(".cache/barnabas/test-tools"),
     };
     assert!(
-        ["kafka.done", "python.done", "node.done", "go.done"]
+        ["kafka", "python", "node", "go", "rust"]
             .iter()
-            .all(|part| folder.join(part).exists()),
+            .all(|part| folder.join(format!("{part}.done")).exists()),
         "the stock tools are not in {}: run scripts/install-test-tools",
         folder.display()
     );
@@ -81,6 +81,16 @@ pub fn go(broker: &Broker, arguments: &[&str]) -> String {
     let mut command = Command::new(folder().join("go/client"));
     command.arg(broker.bootstrap()).args(arguments);
     run("the Go client", &mut command, b"", LIMIT)
+        .expect_success()
+        .text()
+}
+
+/// The program of `protocol-tests/rust`, which the installation has built.
+#[track_caller]
+pub fn rskafka(broker: &Broker, arguments: &[&str]) -> String {
+    let mut command = Command::new(folder().join("rust/client"));
+    command.arg(broker.bootstrap()).args(arguments);
+    run("the Rust client", &mut command, b"", LIMIT)
         .expect_success()
         .text()
 }

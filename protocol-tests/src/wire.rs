@@ -26,6 +26,9 @@ use crate::{Broker, Kind};
 /// UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER.
 const NOT_YET: [i16; 3] = [3, 5, 6];
 
+/// What this client calls itself.
+const NAME: &str = "protocol-tests";
+
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -79,10 +82,34 @@ impl Connection {
     /// Sends a request of this version and returns its answer.
     #[track_caller]
     pub fn ask<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
+        self.ask_as(NAME, version, request)
+    }
+
+    /// The same for a client of this name.
+    #[track_caller]
+    pub fn ask_as<R: Request>(
+        &mut self,
+        client: &'static str,
+        version: i16,
+        request: &R,
+    ) -> R::Response {
         let correlation_id = self.next_correlation_id;
         self.next_correlation_id += 1;
-        self.send(&frame(version, correlation_id, request))
-            .expect("the broker reads the request");
+        self.exchange::<R>(
+            version,
+            correlation_id,
+            &frame_of(client, version, correlation_id, request),
+        )
+    }
+
+    #[track_caller]
+    fn exchange<R: Request>(
+        &mut self,
+        version: i16,
+        correlation_id: i32,
+        frame: &[u8],
+    ) -> R::Response {
+        self.send(frame).expect("the broker reads the request");
         let mut answer = match self.receive() {
             Ok(Some(answer)) => answer,
             other => panic!("no answer to {} v{version}: {other:?}", R::KEY),
@@ -261,12 +288,22 @@ impl Connection {
 
 /// A whole frame, its length included.
 pub fn frame<R: Request>(version: i16, correlation_id: i32, request: &R) -> Vec<u8> {
+    frame_of(NAME, version, correlation_id, request)
+}
+
+/// A whole frame of a client that calls itself so.
+pub fn frame_of<R: Request>(
+    client: &'static str,
+    version: i16,
+    correlation_id: i32,
+    request: &R,
+) -> Vec<u8> {
     let mut bytes = BytesMut::new();
     let header = RequestHeader::default()
         .with_request_api_key(R::KEY)
         .with_request_api_version(version)
         .with_correlation_id(correlation_id)
-        .with_client_id(Some(StrBytes::from_static_str("protocol-tests")));
+        .with_client_id(Some(StrBytes::from_static_str(client)));
     header
         .encode(&mut bytes, R::header_version(version))
         .expect("a header encodes");

@@ -1,4 +1,4 @@
-//! Fetch sessions (KIP-227) frame by frame: what stock clients do not show.
+//! Fetch sessions (KIP-227) frame by frame: what stock clients do not show. Reports covered: B100, B101.
 
 use kafka_protocol::messages::fetch_request::{FetchPartition, FetchTopic, ForgottenTopic};
 use kafka_protocol::messages::{
@@ -13,6 +13,7 @@ const NONE: i16 = 0;
 const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
 const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
 const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+const UNKNOWN_LEADER_EPOCH: i16 = 75;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 const INCONSISTENT_TOPIC_ID: i16 = 103;
 const FETCH_SESSION_TOPIC_ID_ERROR: i16 = 106;
@@ -154,6 +155,7 @@ fn wrong_epochs_and_ids_change_nothing() {
         (IDS, session, 2, INVALID_FETCH_SESSION_EPOCH),
         (IDS, session, 7, INVALID_FETCH_SESSION_EPOCH),
         (IDS, session ^ 1, 1, FETCH_SESSION_ID_NOT_FOUND),
+        // B100: who was granted none and goes on as if.
         (IDS, 0, 1, FETCH_SESSION_ID_NOT_FOUND),
         (IDS, 0, -2, FETCH_SESSION_ID_NOT_FOUND),
         (NAMES, session, 1, FETCH_SESSION_TOPIC_ID_ERROR),
@@ -176,6 +178,33 @@ fn wrong_epochs_and_ids_change_nothing() {
         let answer = client.ask(IDS, &request(gone, 1, vec![]));
         assert_eq!(answer.error_code, FETCH_SESSION_ID_NOT_FOUND);
     }
+}
+
+#[test]
+fn a_forgotten_partition_is_told_of_again_once_it_is_asked_for_again() {
+    // B101
+    let (_broker, mut client, id) = story();
+    let two = vec![by_id(id, vec![partition(0, 0), partition(1, 0)])];
+    let session = client.ask(IDS, &request(0, 0, two)).session_id;
+    let forget = ForgottenTopic::default()
+        .with_topic_id(id)
+        .with_partitions(vec![0]);
+    let less = request(session, 1, vec![]).with_forgotten_topics_data(vec![forget]);
+    assert_eq!(told(&client.ask(IDS, &less)), []);
+    client.produce("story", 1, &[b"one"]);
+    assert_eq!(told(&client.ask(IDS, &request(session, 2, vec![]))), []);
+    // An epoch that comes with it counts for it alone.
+    let fenced = partition(0, 0).with_current_leader_epoch(99);
+    let again = vec![by_id(id, vec![fenced])];
+    let rows = told(&client.ask(IDS, &request(session, 3, again)));
+    assert_eq!(rows, [(0, UNKNOWN_LEADER_EPOCH, -1, 0)]);
+    let again = vec![by_id(id, vec![partition(0, 0)])];
+    let rows = told(&client.ask(IDS, &request(session, 4, again)));
+    assert_eq!(
+        (rows.len(), rows[0].0, rows[0].1, rows[0].2),
+        (1, 0, NONE, 1)
+    );
+    assert!(rows[0].3 > 0);
 }
 
 #[test]
@@ -202,6 +231,7 @@ fn a_session_without_partitions_ends() {
 
 #[test]
 fn a_session_remembers_the_id_of_a_topic_that_was_made_anew() {
+    // B101
     let (broker, mut client, id) = story();
     let one = || vec![by_id(id, vec![partition(0, 0)])];
     let session = client.ask(IDS, &request(0, 0, one())).session_id;
@@ -231,7 +261,7 @@ fn a_session_remembers_the_id_of_a_topic_that_was_made_anew() {
 
 #[test]
 fn the_cache_is_bounded() {
-    // Kafka divides them among eight parts of its cache.
+    // B100: who comes too late is answered in full, without a session. Kafka divides them among eight parts of its cache.
     let slots = ("max.incremental.fetch.session.cache.slots", "16");
     let broker = Broker::start_with(&[slots]);
     let mut client = Connection::open(&broker);
@@ -240,7 +270,9 @@ fn the_cache_is_bounded() {
     let ids: Vec<i32> = (0..20)
         .map(|_| {
             let one = vec![by_name("story", vec![partition(0, 0)])];
-            client.ask(NAMES, &request(0, 0, one)).session_id
+            let answer = client.ask(NAMES, &request(0, 0, one));
+            assert_eq!(told(&answer), [(0, NONE, 0, 0)]);
+            answer.session_id
         })
         .collect();
     assert_eq!(ids.iter().filter(|id| **id > 0).count(), 16, "{ids:?}");

@@ -1,13 +1,13 @@
 //! The clients that do not stand on librdkafka: each writes in every codec, looks up offsets, makes,
 //! changes and deletes topics; then each reads what all the others have written.
 //!
-//! Versions are pinned: `scripts/stock-tools/requirements.txt`, `node/package.json`, `go/go.mod`. What
-//! they write and read is told in `python/story.py`.
+//! Versions are pinned: `scripts/stock-tools/requirements.txt`, `node/package.json`, `go/go.mod`,
+//! `rust/Cargo.lock`. What they write and read is told in `python/story.py`.
 
 use std::thread;
 
 use protocol_tests::Broker;
-use protocol_tests::tools::{go, java_source, node, python};
+use protocol_tests::tools::{go, java_source, node, python, rskafka};
 
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
@@ -18,6 +18,7 @@ fn each_client_reads_what_the_others_wrote() {
         scope.spawn(|| java_source("JavaClient.java", &broker, &["write"]));
         scope.spawn(|| {
             go(&broker, &["write"]);
+            rskafka(&broker, &["write"]);
             node("client.js", &broker, &[]);
             python("kafka_python_client.py", &broker, &["write"]);
             python("aiokafka_client.py", &broker, &["write"]);
@@ -31,8 +32,15 @@ fn each_client_reads_what_the_others_wrote() {
 
 /// Everything, by every client that can read without a group.
 fn read(broker: &Broker) {
-    let topics: Vec<String> = ["java", "franz-go", "kafka-python", "aiokafka", "kafkajs"]
-        .iter()
+    let topics: Vec<String> = [
+        "java",
+        "franz-go",
+        "kafka-python",
+        "aiokafka",
+        "kafkajs",
+        "rskafka",
+    ]
+    .iter()
         .flat_map(|client| CODECS.map(|codec| format!("{client}-{codec}")))
         // See client.js.
         .filter(|topic| topic != "kafkajs-lz4")
@@ -43,6 +51,7 @@ fn read(broker: &Broker) {
         scope.spawn(|| java_source("JavaClient.java", broker, &arguments));
         scope.spawn(|| {
             go(broker, &arguments);
+            rskafka(broker, &arguments);
             python("kafka_python_client.py", broker, &arguments);
             python("aiokafka_client.py", broker, &arguments);
         });

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kafka_protocol::messages::create_topics_request::{CreatableTopicConfig, CreateTopicsRequest};
+use kafka_protocol::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsTopic,
+};
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
@@ -14,9 +17,9 @@ use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::produce_request::PartitionProduceData;
 use kafka_protocol::messages::{
-    ApiVersionsRequest, ApiVersionsResponse, DeleteTopicsRequest, DescribeClusterRequest,
-    DescribeConfigsRequest, DescribeTopicPartitionsRequest, FetchRequest, MetadataRequest,
-    ResponseHeader,
+    ApiVersionsRequest, ApiVersionsResponse, DeleteRecordsRequest, DeleteTopicsRequest,
+    DescribeClusterRequest, DescribeConfigsRequest, DescribeTopicPartitionsRequest, FetchRequest,
+    MetadataRequest, ResponseHeader, TransactionalId,
 };
 use kafka_protocol::protocol::{Decodable, StrBytes};
 use protocol_tests::tools::python;
@@ -289,6 +292,118 @@ fn produce_is_refused_as_by_kafka() {
     connection.end_offset("low", 0);
     assert_eq!(connection.produce("low", -1, &[b"x"]), 0);
     assert_eq!(connection.produce("low", 1, &[b"x"]), 1);
+}
+
+#[test]
+fn a_transactional_id_does_not_make_records_transactional() {
+    // B050
+    let broker = Broker::start();
+    let mut connection = Connection::open(&broker);
+    topic(&mut connection, "there", 1);
+    let id = TransactionalId(text("some-id"));
+    let request = produce("there", -1, &[b"plain"]).with_transactional_id(Some(id));
+    let row = &connection.ask(9, &request).responses[0].partition_responses[0];
+    assert_eq!((row.error_code, row.base_offset), (0, 0));
+}
+
+#[test]
+fn internal_topics_are_written_to_by_tools_only() {
+    // B055
+    let broker = Broker::start_with(&[("auto.create.topics.enable", "false")]);
+    let mut connection = Connection::open(&broker);
+    topic(&mut connection, "__consumer_offsets", 1);
+    let request = produce("__consumer_offsets", -1, &[b"x"]);
+    for (client, error_code) in [("x", 17), ("__admin_client", 0), ("__admin_client2", 17)] {
+        let answer = connection.ask_as(client, 9, &request);
+        let row = &answer.responses[0].partition_responses[0];
+        assert_eq!(row.error_code, error_code, "{client}");
+    }
+    assert_eq!(connection.end_offset("__consumer_offsets", 0), 1);
+}
+
+#[test]
+fn a_log_may_begin_within_a_batch() {
+    // B109
+    let broker = Broker::start();
+    let mut connection = Connection::open(&broker);
+    topic(&mut connection, "there", 1);
+    let values: Vec<Vec<u8>> = (0..10_u8).map(|number| vec![number; 50]).collect();
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    connection.produce("there", -1, &values);
+    let partition = DeleteRecordsPartition::default().with_offset(3);
+    let deleted = DeleteRecordsTopic::default()
+        .with_name(topic_name("there"))
+        .with_partitions(vec![partition]);
+    let request = DeleteRecordsRequest::default()
+        .with_topics(vec![deleted])
+        .with_timeout_ms(10_000);
+    let answer = connection.ask(2, &request);
+    let row = &answer.topics[0].partitions[0];
+    assert_eq!((row.error_code, row.low_watermark), (0, 3));
+    for (offset, error_code, length) in [(3, 0, batch(&values).len()), (2, 1, 0)] {
+        let answer = connection.ask(12, &fetch("there", offset).with_max_wait_ms(10));
+        let row = &answer.responses[0].partitions[0];
+        let records = row.records.as_ref().map_or(0, Bytes::len);
+        assert_eq!((row.error_code, records), (error_code, length), "{offset}");
+        if error_code == 0 {
+            assert_eq!(row.log_start_offset, 3);
+        }
+    }
+    let answer = connection.ask(7, &list_offsets("there", 0, -2));
+    assert_eq!(answer.topics[0].partitions[0].offset, 3);
+    assert_eq!(connection.produce("there", -1, &[b"next"]), 10);
+}
+
+#[test]
+fn fetch_has_no_error_that_a_consumer_does_not_know() {
+    // B097: of a partition, Java's consumer knows these and throws at all others.
+    const KNOWN: [i16; 14] = [-1, 0, 1, 2, 3, 6, 9, 29, 56, 74, 75, 78, 100, 103];
+    let broker = Broker::start();
+    let mut connection = Connection::open(&broker);
+    let id = topic(&mut connection, "there", 1);
+    connection.produce("there", -1, &[b"x"]);
+    let of = |change: &dyn Fn(&mut FetchPartition)| {
+        let mut request = fetch("there", 0).with_max_wait_ms(10);
+        change(&mut request.topics[0].partitions[0]);
+        request
+    };
+    let requests: [(&str, FetchRequest, i16); 6] = [
+        ("beyond", of(&|one| one.fetch_offset = 9), 1),
+        ("no partition", of(&|one| one.partition = 7), 3),
+        (
+            "an old epoch",
+            of(&|one| one.current_leader_epoch = i32::MIN),
+            0,
+        ),
+        (
+            "an epoch to come",
+            of(&|one| one.current_leader_epoch = 99),
+            75,
+        ),
+        ("no topic", fetch("missing", 0), 3),
+        (
+            "an epoch that was never",
+            of(&|one| one.last_fetched_epoch = 98),
+            1,
+        ),
+    ];
+    for (what, request, wanted) in requests {
+        let answer = connection.ask(12, &request);
+        let row = &answer.responses[0].partitions[0];
+        assert_eq!((answer.error_code, row.error_code), (0, wanted), "{what}");
+        assert!(KNOWN.contains(&row.error_code), "{what}");
+    }
+    let mut by_id = fetch("", 0).with_max_wait_ms(10);
+    for (topic_id, wanted) in [(id, 0), (Uuid::from_u128(9), 100), (Uuid::nil(), 100)] {
+        by_id.topics[0].topic_id = topic_id;
+        let answer = connection.ask(15, &by_id);
+        let row = &answer.responses[0].partitions[0];
+        assert_eq!(
+            (answer.error_code, row.error_code),
+            (0, wanted),
+            "{topic_id}"
+        );
+    }
 }
 
 #[test]

@@ -16,28 +16,8 @@ const ON_PURPOSE: &[(&str, &str)] = &[
         "INVALID_RECORD; Kafka never answers",
     ),
     (
-        "produce-shape/count 0",
-        "refused before the log is asked, so that its start is not told",
-    ),
-    (
-        "produce-shape/count negative",
-        "refused before the log is asked, so that its start is not told",
-    ),
-    (
         "produce-shape/record length varint too long",
         "INVALID_RECORD says more than UNKNOWN_SERVER_ERROR",
-    ),
-    (
-        "produce-codecs/codec 5",
-        "INVALID_RECORD says more than UNKNOWN_SERVER_ERROR",
-    ),
-    (
-        "produce-codecs/gzip flag on plain bytes",
-        "CORRUPT_MESSAGE says more than UNKNOWN_SERVER_ERROR",
-    ),
-    (
-        "produce-codecs/zstd flag on plain bytes",
-        "CORRUPT_MESSAGE says more than UNKNOWN_SERVER_ERROR",
     ),
     (
         "produce-codecs/compressed offsets not consecutive",

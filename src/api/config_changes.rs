@@ -25,7 +25,7 @@ use super::topics::own_words;
 use crate::config::alter::{self, Alteration, BrokerTarget, Operation};
 use crate::config::{ErrorKind, Values};
 use crate::controller::ask::{
-    AlterConfigs, ConfigChange, ConfigOp, IncrementalAlterConfigs, Named,
+    AlterConfigs, Ask, ConfigChange, ConfigOp, IncrementalAlterConfigs, Named,
 };
 use crate::metadata::image::configs::{Resource, ResourceType};
 use crate::protocol::error::{ErrorCode, Refusal};
@@ -66,48 +66,23 @@ pub(super) async fn incremental_alter(
     ctx: Context,
     request: Arc<IncrementalAlterConfigsRequest>,
 ) -> Result<Reply<IncrementalAlterConfigsResponse>, Refusal> {
-    let names: Vec<Named2<'_>> = request
-        .resources
-        .iter()
-        .map(|one| (one.resource_type, one.resource_name.as_str()))
-        .collect();
-    let mut outcomes = Vec::with_capacity(names.len());
-    let mut asked = Vec::new();
-    let times = times(&names);
-    for (named, resource) in names.iter().zip(&request.resources) {
-        let changes: Vec<Change<'_>> = resource
-            .configs
-            .iter()
-            .map(|one| Change {
-                name: one.name.as_str(),
-                operation: one.config_operation,
-                value: one.value.as_deref(),
-            })
-            .collect();
-        let looked_at = once(&times, *named)
-            .and_then(|()| look_at(&ctx, *named, &changes, request.validate_only));
-        outcomes.push(match looked_at {
-            Ok(Looked::Settled) => Some(Ok(())),
-            Ok(Looked::ForController(resource)) => match operations(resource.kind, &changes) {
-                Ok(changes) => {
-                    asked.push((resource, changes));
-                    None
-                }
-                Err(refusal) => Some(Err(refusal)),
-            },
-            Err(refusal) => Some(Err(refusal)),
+    let validate_only = request.validate_only;
+    let resources = request.resources.iter().map(|one| {
+        let named = (one.resource_type, one.resource_name.as_str());
+        let changes = one.configs.iter().map(|one| Change {
+            name: one.name.as_str(),
+            operation: one.config_operation,
+            value: one.value.as_deref(),
         });
-    }
-    let answers = if asked.is_empty() {
-        Vec::new()
-    } else {
-        let asked = IncrementalAlterConfigs {
-            resources: asked,
-            validate_only: request.validate_only,
-        };
-        ctx.ask(asked).await?
+        (named, changes.collect())
+    });
+    let look =
+        |named: Named2<'_>, changes: Vec<Change<'_>>| look_at(&ctx, named, &changes, validate_only);
+    let ask = |resources| IncrementalAlterConfigs {
+        resources,
+        validate_only,
     };
-    let outcomes = together(&names, outcomes, answers);
+    let outcomes = settle(&ctx, resources.collect(), look, ask).await?;
     Ok(altered(&request, outcomes.into_iter()).into())
 }
 
@@ -116,59 +91,65 @@ pub(super) async fn alter(
     ctx: Context,
     request: Arc<AlterConfigsRequest>,
 ) -> Result<Reply<AlterConfigsResponse>, Refusal> {
-    let names: Vec<Named2<'_>> = request
-        .resources
-        .iter()
-        .map(|one| (one.resource_type, one.resource_name.as_str()))
-        .collect();
+    let resources = request.resources.iter().map(|one| {
+        let named = (one.resource_type, one.resource_name.as_str());
+        let options = one.configs.iter().map(|one| {
+            let value = one.value.as_ref().map(ToString::to_string);
+            (one.name.to_string(), value)
+        });
+        (named, options.collect())
+    });
+    let look = |named: Named2<'_>, options: Named<String>| {
+        let resource = look_at_all(&ctx, named, &options)?;
+        Ok(Some((resource, options)))
+    };
+    let ask = |resources| AlterConfigs {
+        resources,
+        validate_only: request.validate_only,
+    };
+    let outcomes = settle(&ctx, resources.collect(), look, ask).await?;
+    Ok(replaced(&request, outcomes.into_iter()).into())
+}
+
+/// Looks at each resource, asks the controller about those that are not settled by that, and gives
+/// the outcomes in the order of the request.
+async fn settle<'a, T, U, A: Ask<Reply = Vec<(Resource, Outcome)>>>(
+    ctx: &Context,
+    resources: Vec<(Named2<'a>, T)>,
+    look: impl Fn(Named2<'a>, T) -> Result<Option<(Resource, U)>, Refusal>,
+    ask: impl FnOnce(Vec<(Resource, U)>) -> A,
+) -> Result<Vec<Outcome>, Refusal> {
+    let names: Vec<Named2<'_>> = resources.iter().map(|(named, _)| *named).collect();
+    let times = times(&names);
     let mut outcomes = Vec::with_capacity(names.len());
     let mut asked = Vec::new();
-    let times = times(&names);
-    for (named, resource) in names.iter().zip(&request.resources) {
-        let options: Named<String> = resource
-            .configs
-            .iter()
-            .map(|one| {
-                (
-                    one.name.to_string(),
-                    one.value.as_ref().map(ToString::to_string),
-                )
-            })
-            .collect();
-        let looked_at = once(&times, *named).and_then(|()| look_at_all(&ctx, *named, &options));
-        outcomes.push(match looked_at {
-            Ok(resource) => {
-                asked.push((resource, options));
-                None
-            }
-            Err(refusal) => Some(Err(refusal)),
-        });
+    for (named, changes) in resources {
+        outcomes.push(
+            match once(&times, named).and_then(|()| look(named, changes)) {
+                Ok(None) => Some(Ok(())),
+                Ok(Some(open)) => {
+                    asked.push(open);
+                    None
+                }
+                Err(refusal) => Some(Err(refusal)),
+            },
+        );
     }
     let answers = if asked.is_empty() {
         Vec::new()
     } else {
-        let asked = AlterConfigs {
-            resources: asked,
-            validate_only: request.validate_only,
-        };
-        ctx.ask(asked).await?
+        ctx.ask(ask(asked)).await?
     };
-    let outcomes = together(&names, outcomes, answers);
-    Ok(replaced(&request, outcomes.into_iter()).into())
+    Ok(together(&names, outcomes, answers))
 }
 
-/// What the broker that was asked makes of a resource.
-enum Looked {
-    Settled,
-    ForController(Resource),
-}
-
+/// What the broker that was asked makes of a resource: settled, or what the controller is asked.
 fn look_at(
     ctx: &Context,
     (kind, name): Named2<'_>,
     changes: &[Change<'_>],
     validate_only: bool,
-) -> Result<Looked, Refusal> {
+) -> Result<Option<(Resource, Vec<ConfigChange>)>, Refusal> {
     check_changes(changes)?;
     let resource = Resource::new(known(kind)?, name);
     match resource.kind {
@@ -179,7 +160,7 @@ fn look_at(
                 changes.iter().map(Change::of_logger),
                 validate_only,
             )?;
-            return Ok(Looked::Settled);
+            return Ok(None);
         }
         ResourceType::Broker if ctx.session.kind == ListenerKind::Broker => {
             check_broker(ctx, name, |own| {
@@ -192,7 +173,8 @@ fn look_at(
         | ResourceType::ClientMetrics
         | ResourceType::Group => {}
     }
-    Ok(Looked::ForController(resource))
+    let changes = operations(resource.kind, changes)?;
+    Ok(Some((resource, changes)))
 }
 
 fn look_at_all(

@@ -80,6 +80,16 @@ impl Context {
             .collect()
     }
 
+    /// Those of these nodes that are alive, on this session's listener.
+    pub(crate) fn addresses_of(&self, nodes: &[NodeId]) -> Vec<Address> {
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        let mut addresses = self.alive_addresses();
+        addresses.retain(|address| nodes.contains(&address.id));
+        addresses
+    }
+
     /// All registered brokers on this session's listener, the fenced ones too.
     pub(crate) fn all_addresses(&self) -> Vec<Address> {
         let listener = &self.session.listener;

@@ -431,13 +431,7 @@ fn name_new_leaders(ctx: &Context, request: &ProduceRequest, response: &mut Prod
             }
         }
     }
-    if nodes.is_empty() {
-        return;
-    }
-    let known = ctx
-        .alive_addresses()
-        .into_iter()
-        .filter(|node| nodes.contains(&node.id));
+    let known = ctx.addresses_of(&nodes).into_iter();
     response.node_endpoints = known
         .map(|node| {
             NodeEndpoint::default()

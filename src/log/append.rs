@@ -14,7 +14,7 @@ use crate::protocol::records::batch::{
     BadBatch, Batch, FRAME_LEN, Frame, HEADER_LEN, Header, TimestampType,
 };
 use crate::protocol::records::build::BatchBuilder;
-use crate::protocol::records::compress::{Codec, Compression};
+use crate::protocol::records::compress::{self, Codec, Compression};
 use crate::protocol::records::iter::{BadRecord, Records, Shape, walk};
 
 /// How many records at fault an answer names.
@@ -96,7 +96,7 @@ pub(crate) fn single_batch(records: &Bytes) -> Result<Header, Rejection> {
             )));
         }
     }
-    let batch = Batch::parse(records).map_err(shape_refusal)?;
+    let batch = Batch::parse_any(records).map_err(shape_refusal)?;
     // A second batch is refused, a cut one behind the first is trimmed.
     let rest = &records[batch.bytes().len()..];
     let has_second = Frame::parse(rest).is_ok_and(|frame| frame.size <= rest.len());
@@ -124,12 +124,10 @@ fn shape_refusal(bad: BadBatch) -> Rejection {
 /// Checks a batch for the log and gives it its timestamps and codec; offsets come later, when
 /// its producer was checked too.
 pub(crate) fn check(records: &Bytes, rules: &Rules<'_>) -> Result<Checked, Rejection> {
-    let batch = Batch::parse(records).map_err(shape_refusal)?;
+    let batch = Batch::parse_any(records).map_err(shape_refusal)?;
     check_size_and_sum(&batch, rules)?;
-    let late = |refusal: Refusal| Rejection::late(refusal, rules.log_start_offset);
-    if rules.origin == Origin::Client {
-        check_client(&batch.header).map_err(late)?;
-    }
+    check_header(&batch.header, rules.origin)
+        .map_err(|code| Rejection::late(code, rules.log_start_offset))?;
     let found = check_records(&batch, rules)?;
     // Kafka means to number such a batch anew (KAFKA-9080), and some clients count on it.
     let same = batch.header.codec().ok().filter(|_| found.has_gaps);
@@ -160,14 +158,14 @@ fn check_size_and_sum(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<(), Reject
 }
 
 /// What only a client is asked: a true count, no control records, a sequence with its id.
-fn check_client(header: &Header) -> Result<(), Refusal> {
+fn check_header(header: &Header, origin: Origin) -> Result<(), ErrorCode> {
     let counted = i64::from(header.last_offset_delta) + 1;
-    let refused = header.records_count <= 0
+    let is_dishonest = header.records_count <= 0
         || counted != i64::from(header.records_count)
         || header.is_control()
         || (header.has_producer_id() && header.base_sequence < 0);
-    if refused {
-        return Err(ErrorCode::InvalidRecord.into());
+    if (origin == Origin::Client && is_dishonest) || header.check_offsets().is_err() {
+        return Err(ErrorCode::InvalidRecord);
     }
     Ok(())
 }
@@ -183,7 +181,10 @@ struct Walked {
 fn check_records(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<Walked, Rejection> {
     let late = |code: ErrorCode| Rejection::late(code, rules.log_start_offset);
     let header = &batch.header;
-    let compressed = header.codec().map_err(|_| late(ErrorCode::InvalidRecord))? != Codec::None;
+    let codec = header
+        .codec()
+        .map_err(|bad| late(unreadable(&bad.into())))?;
+    let compressed = codec != Codec::None;
     let mut errors = Errors::default();
     let mut newest = -1;
     let mut has_gaps = false;
@@ -192,18 +193,22 @@ fn check_records(batch: &Batch<'_>, rules: &Rules<'_>) -> Result<Walked, Rejecti
         newest = newest.max(header.timestamp_of(shape.timestamp_delta));
         errors.check(&shape, header, rules);
     })
-    .map_err(|bad| {
-        late(match bad {
-            BadRecord::Inflate(_) => ErrorCode::CorruptMessage,
-            BadRecord::Batch(_)
-            | BadRecord::CutShort { .. }
-            | BadRecord::Malformed { .. }
-            | BadRecord::TooMany => ErrorCode::InvalidRecord,
-        })
-    })?;
+    .map_err(|bad| late(unreadable(&bad)))?;
     match errors.rejection(rules) {
         Some(rejection) => Err(rejection),
         None => Ok(Walked { newest, has_gaps }),
+    }
+}
+
+/// The code for records that cannot be read. What does not decompress is no INVALID_RECORD to Kafka
+/// but an exception that it did not expect, and CORRUPT_MESSAGE would have clients send it for ever.
+fn unreadable(bad: &BadRecord) -> ErrorCode {
+    match bad {
+        BadRecord::Inflate(error) if compress::is_too_much(error) => ErrorCode::MessageTooLarge,
+        BadRecord::Inflate(_) | BadRecord::Batch(_) => ErrorCode::UnknownServerError,
+        BadRecord::CutShort { .. } | BadRecord::Malformed { .. } | BadRecord::TooMany => {
+            ErrorCode::InvalidRecord
+        }
     }
 }
 
@@ -377,7 +382,7 @@ fn recompress(
     with: Compression,
     rules: &Rules<'_>,
 ) -> Result<Checked, Rejection> {
-    let corrupt = |code: ErrorCode| Rejection::late(code, rules.log_start_offset);
+    let late = |code: ErrorCode| Rejection::late(code, rules.log_start_offset);
     let header = &batch.header;
     let mut builder = BatchBuilder::new(0).compression(with).producer(
         header.producer_id,
@@ -393,17 +398,17 @@ fn recompress(
         builder = builder.log_append_time(rules.now_ms);
     }
     let records = Records::of(batch, rules.config.inflated_bytes_max)
-        .map_err(|_| corrupt(ErrorCode::CorruptMessage))?;
+        .map_err(|bad| late(unreadable(&bad)))?;
     for (delta, record) in (0i32..).zip(records.iter()) {
-        let record = record.map_err(|_| corrupt(ErrorCode::InvalidRecord))?;
+        let record = record.map_err(|bad| late(unreadable(&bad)))?;
         let timestamp = header.timestamp_of(record.timestamp_delta);
         builder.append_record(delta, timestamp, &record);
     }
     let built = builder
         .build()
-        .map_err(|_| corrupt(ErrorCode::MessageTooLarge))?;
+        .map_err(|_| late(ErrorCode::MessageTooLarge))?;
     let built = Bytes::from(built);
-    let header = Header::parse(&built).map_err(|_| corrupt(ErrorCode::CorruptMessage))?;
+    let header = Header::parse(&built).map_err(|_| late(ErrorCode::CorruptMessage))?;
     Ok(Checked {
         header,
         records: built.slice(HEADER_LEN..),

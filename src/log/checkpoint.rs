@@ -44,7 +44,8 @@ pub(crate) fn write_offsets<'a>(
         let _ = writeln!(body, "{} {} {offset}", of.topic, of.partition);
         count += 1;
     }
-    write_text(disk, path, count, &body)
+    disk.write_atomically(path, text_of(count, &body).as_bytes())
+        .at(path)
 }
 
 /// Reads epochs with their start offsets; an absent file has none.
@@ -56,13 +57,22 @@ pub(crate) fn read_epochs(disk: Disk, path: &Path) -> Result<Vec<(i32, i64)>, Fa
         .collect()
 }
 
+/// How a small file is replaced: [`Disk::write_atomically`], or [`Disk::write_in_place`] before it
+/// means anything.
+pub(crate) type Replace = fn(Disk, &Path, &[u8]) -> std::io::Result<()>;
+
 /// Replaces the epochs with their start offsets.
-pub(crate) fn write_epochs(disk: Disk, path: &Path, epochs: &[(i32, i64)]) -> Result<(), Fault> {
+pub(crate) fn write_epochs(
+    disk: Disk,
+    path: &Path,
+    epochs: &[(i32, i64)],
+    replace: Replace,
+) -> Result<(), Fault> {
     let mut body = String::new();
     for (epoch, start) in epochs {
         let _ = writeln!(body, "{epoch} {start}");
     }
-    write_text(disk, path, epochs.len(), &body)
+    replace(disk, path, text_of(epochs.len(), &body).as_bytes()).at(path)
 }
 
 fn read_text(disk: Disk, path: &Path) -> Result<String, Fault> {
@@ -72,9 +82,8 @@ fn read_text(disk: Disk, path: &Path) -> Result<String, Fault> {
     String::from_utf8(disk.read(path).at(path)?).map_err(|_| malformed(path))
 }
 
-fn write_text(disk: Disk, path: &Path, count: usize, body: &str) -> Result<(), Fault> {
-    let text = format!("{VERSION}\n{count}\n{body}");
-    disk.write_atomically(path, text.as_bytes()).at(path)
+fn text_of(count: usize, body: &str) -> String {
+    format!("{VERSION}\n{count}\n{body}")
 }
 
 /// The entries' lines, when version and count are as they should be.

@@ -336,7 +336,7 @@ fn clean_group(
     disk.sync_dir(&folder).at(&folder)?;
     let folder = {
         let log = job.log.lock();
-        log.settle(&cleaned)?;
+        log.name_swapped(&cleaned)?;
         log.folder.clone()
     };
     disk.sync_dir(&folder).at(&folder)?;

@@ -247,6 +247,12 @@ impl LogDir {
         self.create(&partition.to_string(), partition, topic_id, config, now_ms)
     }
 
+    /// Tells a log here which topic it is of.
+    pub(crate) fn identify_log(&self, log: &Log, topic_id: TopicId) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        layout::write_topic_id(disk, log.folder(), topic_id, Disk::write_atomically)
+    }
+
     /// Makes the folder of a replica that is to move here.
     pub(crate) fn create_future_log(
         &self,
@@ -269,17 +275,18 @@ impl LogDir {
     ) -> Result<Log, Fault> {
         let disk = self.cache.disk();
         let folder = self.path.join(name);
-        if disk.exists(&folder) && !disk.list(&folder).at(&folder)?.is_empty() {
-            let why = "a log lies here that this node does not serve; move it away";
-            return Err(Fault::Malformed { path: folder, why });
-        }
-        disk.create_dir_all(&folder).at(&folder)?;
-        if let Some(id) = topic_id {
-            layout::write_topic_id(disk, &folder, id)?;
+        match disk.create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if !disk.list(&folder).at(&folder)?.is_empty() {
+                    let why = "a log lies here that this node does not serve; move it away";
+                    return Err(Fault::Malformed { path: folder, why });
+                }
+            }
+            made => made.at(&folder)?,
         }
         let open = OpenLog {
             partition: partition.clone(),
-            folder,
+            folder: folder.clone(),
             cache: Arc::clone(&self.cache),
             config,
             is_clean: true,
@@ -287,16 +294,26 @@ impl LogDir {
             log_start: 0,
             now_ms,
         };
-        recover::open(open, &mut |_| ())
+        let identified = topic_id.map_or(Ok(()), |id| {
+            layout::write_topic_id(disk, &folder, id, Disk::write_in_place)
+        });
+        let made = identified.and_then(|()| recover::create(&open));
+        if made.is_err() {
+            // Half a folder would stand in the way of the next attempt.
+            let _ = disk.remove_dir_all(&folder);
+        }
+        made
     }
 
     /// Gives the folder of a log its name for good, once it has caught up.
     pub(crate) fn promote(&self, log: &mut Log) -> Result<(), Fault> {
         let name = log.partition().to_string();
-        self.rename(log, &name).map(|_| ())
+        self.rename(log, &name)?;
+        self.sync()
     }
 
-    /// Renames the folder of a log for removal; the log may still be read, not written.
+    /// Renames the folder of a log for removal; the log may still be read, not written. Durable
+    /// after [`LogDir::sync`].
     pub(crate) fn delete(&self, log: &mut Log) -> Result<DoomedFolder, Fault> {
         let name = layout::marked_folder(log.partition(), random::uuid(), "-delete");
         self.rename(log, &name)
@@ -305,7 +322,13 @@ impl LogDir {
     /// Puts aside the folder of a log that the cluster does not know.
     pub(crate) fn set_aside(&self, log: &mut Log) -> Result<(), Fault> {
         let name = layout::marked_folder(log.partition(), random::uuid(), "-stray");
-        self.rename(log, &name).map(|_| ())
+        self.rename(log, &name)?;
+        self.sync()
+    }
+
+    /// Makes the names of its folders durable.
+    pub(crate) fn sync(&self) -> Result<(), Fault> {
+        self.cache.disk().sync_dir(&self.path).at(&self.path)
     }
 
     fn rename(&self, log: &mut Log, name: &str) -> Result<DoomedFolder, Fault> {
@@ -313,7 +336,6 @@ impl LogDir {
         let to = self.path.join(name);
         disk.rename(log.folder(), &to).at(log.folder())?;
         log.moved_to(&to);
-        disk.sync_dir(&self.path).at(&self.path)?;
         Ok(DoomedFolder { path: to, disk })
     }
 

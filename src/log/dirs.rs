@@ -44,6 +44,17 @@ pub(crate) struct FailedDir {
     pub(crate) fault: Fault,
 }
 
+/// Why a log was not made.
+#[derive(Debug)]
+pub(crate) enum NotMade {
+    /// Something stood in its way that may go, and that says nothing of its directory.
+    Hindered(Fault),
+    /// Its directory failed.
+    Failed(FailedDir),
+    /// There is no directory.
+    NoDir,
+}
+
 /// How logs are loaded at start.
 pub(crate) struct Loading<'a> {
     pub(crate) config_of: &'a (dyn Fn(&TopicPartition) -> Arc<LogConfig> + Sync),
@@ -188,8 +199,8 @@ impl LogDirs {
             .collect()
     }
 
-    /// Makes a log in the directory wanted, or in that with the fewest; `None` when no directory
-    /// is in use. A log that is there already is given back as it is.
+    /// Makes a log in the directory wanted, or in that with the fewest. A log that is there already
+    /// is given back, and told its topic's id if it does not know it.
     pub(crate) fn create(
         &self,
         of: &TopicPartition,
@@ -197,18 +208,39 @@ impl LogDirs {
         config: Arc<LogConfig>,
         wanted: Option<DirectoryId>,
         now_ms: i64,
-    ) -> Result<Option<LogHandle>, Fault> {
-        if let Some(handle) = self.log(of) {
-            return Ok(Some(handle));
-        }
-        let dir = wanted
-            .and_then(|id| self.dir(id))
-            .or_else(|| self.emptiest());
-        let Some(dir) = dir else {
-            return Ok(None);
+    ) -> Result<LogHandle, NotMade> {
+        let known = self.log(of);
+        let dir = known
+            .as_ref()
+            .map(|handle| Arc::clone(&handle.dir))
+            .or_else(|| wanted.and_then(|id| self.dir(id)))
+            .or_else(|| self.emptiest())
+            .ok_or(NotMade::NoDir)?;
+        let made = match known {
+            Some(handle) => self.identify(of, handle, topic_id),
+            None => dir
+                .create_log(of, topic_id, config, now_ms)
+                .map(|log| self.register(log, &dir, topic_id)),
         };
-        let log = dir.create_log(of, topic_id, config, now_ms)?;
-        Ok(Some(self.register(log, &dir, topic_id)))
+        made.map_err(|fault| match fault.spares_directory() {
+            true => NotMade::Hindered(fault),
+            false => NotMade::Failed(self.fail(&dir, fault)),
+        })
+    }
+
+    /// A crash may have taken what the folder of an empty log said of itself.
+    fn identify(
+        &self,
+        of: &TopicPartition,
+        mut handle: LogHandle,
+        topic_id: Option<TopicId>,
+    ) -> Result<LogHandle, Fault> {
+        if let (None, Some(id)) = (handle.topic_id, topic_id) {
+            handle.dir.identify_log(&handle.log.lock(), id)?;
+            handle.topic_id = topic_id;
+            self.logs.write().insert(of.clone(), handle.clone());
+        }
+        Ok(handle)
     }
 
     fn emptiest(&self) -> Option<Arc<LogDir>> {
@@ -220,7 +252,8 @@ impl LogDirs {
         self.dirs().into_iter().min_by_key(count)
     }
 
-    /// Takes a log out of use and renames its folder; what is left of it is to be removed later.
+    /// Takes a log out of use and renames its folder, durably after [`LogDirs::sync`]; what is left
+    /// of it is to be removed later.
     pub(crate) fn delete(&self, of: &TopicPartition) -> Result<Option<DoomedFolder>, Fault> {
         let Some(handle) = self.logs.write().remove(of) else {
             return Ok(None);
@@ -246,11 +279,20 @@ impl LogDirs {
         dir: &Arc<LogDir>,
     ) -> Result<Option<DoomedFolder>, Fault> {
         let of = with.partition().clone();
-        let topic_id = self.log(&of).and_then(|handle| handle.topic_id);
+        let before = self.log(&of);
+        let topic_id = before.as_ref().and_then(|handle| handle.topic_id);
         let doomed = self.delete(&of)?;
         dir.promote(&mut with)?;
+        if let Some(before) = before {
+            before.dir.sync()?;
+        }
         self.register(with, dir, topic_id);
         Ok(doomed)
+    }
+
+    /// Makes the names of all folders durable.
+    pub(crate) fn sync(&self) -> Vec<FailedDir> {
+        self.in_each_dir(|dir, _| dir.sync())
     }
 
     /// Takes a directory out of use with all its logs.
@@ -402,9 +444,10 @@ mod tests {
         let of = TopicPartition::new("new", 3);
         let id = Some(TopicId(Uuid([1; 16])));
         let config = Arc::new(LogConfig::default());
-        let handle = dirs.create(&of, id, config, None, NOW).unwrap().unwrap();
+        let handle = dirs.create(&of, id, config, None, NOW).unwrap();
         handle.log.lock().append(&batch(3, 10), client(0)).unwrap();
         let doomed = dirs.delete(&of).unwrap().unwrap();
+        assert!(dirs.sync().is_empty());
         assert!(dirs.log(&of).is_none());
         assert!(Disk.exists(doomed.path()));
         let want = crate::log::read::Want {
@@ -428,12 +471,56 @@ mod tests {
         let of = TopicPartition::new("t", 0);
         let (dirs, _) = open(dir.path());
         let config = Arc::new(LogConfig::default());
-        let handle = dirs.create(&of, None, config, None, NOW).unwrap().unwrap();
+        let handle = dirs.create(&of, None, config, None, NOW).unwrap();
         handle.log.lock().append(&batch(3, 10), client(0)).unwrap();
         assert!(dirs.checkpoint().is_empty());
         drop((dirs, handle));
         let (dirs, _) = open(dir.path());
         assert_eq!(dirs.dirs()[0].clean_broker_epoch(), None);
         assert_eq!(dirs.log(&of).unwrap().reader.log_end_offset(), 3);
+    }
+
+    #[test]
+    fn an_empty_log_that_does_not_say_whose_it_is_is_told() {
+        let dir = TempDir::new();
+        let of = TopicPartition::new("t", 0);
+        let id = Some(TopicId(Uuid([1; 16])));
+        let config = Arc::new(LogConfig::default());
+        let (dirs, _) = open(dir.path());
+        let handle = dirs.create(&of, id, config.clone(), None, NOW).unwrap();
+        drop((dirs, handle));
+        // What a crash of the machine leaves of a file that nobody waited for.
+        let path = dir.path().join("t-0/partition.metadata");
+        Disk.replace(&path, b"").unwrap();
+        let (dirs, _) = open(dir.path());
+        assert_eq!(dirs.log(&of).unwrap().topic_id, None);
+        let handle = dirs.create(&of, id, config, None, NOW).unwrap();
+        assert_eq!(handle.topic_id, id);
+        assert!(!handle.log.lock().is_settled());
+        handle.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        assert!(handle.log.lock().is_settled());
+        drop((dirs, handle));
+        let (dirs, _) = open(dir.path());
+        let handle = dirs.log(&of).unwrap();
+        assert_eq!((handle.topic_id, handle.reader.log_end_offset()), (id, 3));
+        assert!(handle.log.lock().is_settled());
+    }
+
+    #[test]
+    fn what_stands_in_the_way_of_a_log_spares_its_directory() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let of = TopicPartition::new("t", 0);
+        let make = |dirs: &LogDirs| dirs.create(&of, None, Arc::default(), None, NOW);
+        Disk.replace(&dir.path().join("t-0"), b"a file").unwrap();
+        assert!(matches!(make(&dirs), Err(NotMade::Hindered(_))));
+        Disk.remove_file(&dir.path().join("t-0")).unwrap();
+        assert_eq!(make(&dirs).unwrap().reader.log_end_offset(), 0);
+        // A directory that is gone is another matter.
+        let other = TopicPartition::new("t", 1);
+        Disk.remove_dir_all(dir.path()).unwrap();
+        let made = dirs.create(&other, None, Arc::default(), None, NOW);
+        assert!(matches!(made, Err(NotMade::Failed(_))));
+        assert!(matches!(make(&dirs), Err(NotMade::NoDir)));
     }
 }

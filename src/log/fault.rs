@@ -55,6 +55,29 @@ impl Fault {
         )
     }
 
+    /// Whether a log that could not be made because of it says nothing of its directory: there is no
+    /// room, or something else has its name. Nothing acknowledged is in danger. (Apache Kafka takes
+    /// the directory out of use, and ends when it was the last.)
+    pub(crate) fn spares_directory(&self) -> bool {
+        match self {
+            Self::Disk { source, .. } => {
+                self.is_passing()
+                    || matches!(
+                        source.kind(),
+                        io::ErrorKind::StorageFull
+                            | io::ErrorKind::QuotaExceeded
+                            | io::ErrorKind::AlreadyExists
+                            | io::ErrorKind::NotADirectory
+                    )
+            }
+            Self::Malformed { .. } => true,
+            Self::Batch { .. }
+            | Self::Records { .. }
+            | Self::Locked { .. }
+            | Self::Foreign { .. } => false,
+        }
+    }
+
     /// Whether a file was not there.
     pub(crate) fn is_not_found(&self) -> bool {
         match self {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::checkpoint::Replace;
 use super::fault::{At, Fault};
 use crate::base::{DirectoryId, TopicId, TopicPartition, Uuid};
 use crate::os::disk::Disk;
@@ -174,13 +175,18 @@ pub(crate) fn future_folder(of: &TopicPartition, id: Uuid) -> String {
     format!("{of}.{hex}-future")
 }
 
-/// Reads the topic id of a partition's folder; `None` when it has none.
+/// Reads the topic id of a partition's folder; `None` when it has none. A file of nothing, or of
+/// zeros, is one that a crash overtook: no batch was written to that folder yet.
 pub(crate) fn read_topic_id(disk: Disk, folder: &Path) -> Result<Option<TopicId>, Fault> {
     let path = folder.join(PARTITION_METADATA);
     if !disk.exists(&path) {
         return Ok(None);
     }
-    let text = String::from_utf8(disk.read(&path).at(&path)?).ok();
+    let text = disk.read(&path).at(&path)?;
+    if text.iter().all(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    let text = String::from_utf8(text).ok();
     let id = text.as_deref().and_then(parse_topic_id);
     match id {
         Some(id) => Ok(Some(id)),
@@ -202,10 +208,15 @@ fn parse_topic_id(text: &str) -> Option<TopicId> {
 }
 
 /// Writes the topic id of a partition's folder.
-pub(crate) fn write_topic_id(disk: Disk, folder: &Path, id: TopicId) -> Result<(), Fault> {
+pub(crate) fn write_topic_id(
+    disk: Disk,
+    folder: &Path,
+    id: TopicId,
+    replace: Replace,
+) -> Result<(), Fault> {
     let path = folder.join(PARTITION_METADATA);
     let text = format!("version: 0\ntopic_id: {id}");
-    disk.write_atomically(&path, text.as_bytes()).at(&path)
+    replace(disk, &path, text.as_bytes()).at(&path)
 }
 
 /// Who a log directory belongs to.
@@ -341,7 +352,17 @@ mod tests {
         let read = MetaProperties::read(Disk, dir.path()).unwrap();
         assert_eq!(read, Some(properties));
         let id = TopicId(Uuid([5; 16]));
-        write_topic_id(Disk, dir.path(), id).unwrap();
-        assert_eq!(read_topic_id(Disk, dir.path()).unwrap(), Some(id));
+        assert_eq!(read_topic_id(Disk, dir.path()).unwrap(), None);
+        let path = dir.path().join(PARTITION_METADATA);
+        for replace in [Disk::write_atomically, Disk::write_in_place] {
+            write_topic_id(Disk, dir.path(), id, replace).unwrap();
+            assert_eq!(read_topic_id(Disk, dir.path()).unwrap(), Some(id));
+            for lost in [&b""[..], &[0; 43]] {
+                Disk.write_in_place(&path, lost).unwrap();
+                assert_eq!(read_topic_id(Disk, dir.path()).unwrap(), None);
+            }
+        }
+        Disk.write_in_place(&path, b"version: 0").unwrap();
+        assert!(read_topic_id(Disk, dir.path()).is_err());
     }
 }

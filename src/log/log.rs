@@ -25,7 +25,7 @@ use super::read::{LogReader, Shared};
 use super::segment::{Appending, Segment};
 use super::snapshot;
 use crate::base::{LeaderEpoch, TopicPartition};
-use crate::os::disk::Open;
+use crate::os::disk::{Disk, Open};
 use crate::os::random;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::{BadBatch, Batch, Batches, Header};
@@ -53,6 +53,8 @@ pub(crate) struct Log {
     pub(super) tail_batches: usize,
     /// Whether anything was written since it was opened after an orderly stop.
     pub(super) is_touched: bool,
+    /// Whether its folder and what that says of itself are durable; see [`Log::settle`].
+    pub(super) is_settled: bool,
 }
 
 /// What is known of the active segment besides its files.
@@ -380,6 +382,7 @@ impl Log {
         now_ms: i64,
     ) -> Result<bool, Fault> {
         let config = self.config();
+        self.settle()?;
         self.is_touched = true;
         self.active.is_busy = true;
         let rolled = self.must_roll(header, &config, now_ms)?;
@@ -468,9 +471,41 @@ impl Log {
 
     pub(super) fn store_epochs(&mut self, epochs: Epochs) -> Result<(), Fault> {
         let path = self.folder.join(LEADER_EPOCHS);
-        checkpoint::write_epochs(self.cache.disk(), &path, &epochs.entries())?;
+        let replace = match self.is_settled {
+            true => Disk::write_atomically,
+            false => Disk::write_in_place,
+        };
+        checkpoint::write_epochs(self.cache.disk(), &path, &epochs.entries(), replace)?;
         self.shared.set_epochs(epochs.clone());
         self.epochs = epochs;
+        Ok(())
+    }
+
+    /// Whether an append need not wait for the disk to know this log.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled
+    }
+
+    /// Makes the folder, its topic id and its epochs durable before the first batch is written: a
+    /// crash may take a folder without batches, which the metadata then asks for again, but must not
+    /// leave batches that do not say whose they are (UnifiedLog.maybeFlushMetadataFile).
+    fn settle(&mut self) -> Result<(), Fault> {
+        if self.is_settled {
+            return Ok(());
+        }
+        let disk = self.cache.disk();
+        for name in [layout::PARTITION_METADATA, LEADER_EPOCHS] {
+            let path = self.folder.join(name);
+            if disk.exists(&path) {
+                let file = disk.open(&path, Open::Read).at(&path)?;
+                file.sync_data().at(&path)?;
+            }
+        }
+        disk.sync_dir(&self.folder).at(&self.folder)?;
+        if let Some(parent) = self.folder.parent() {
+            disk.sync_dir(parent).at(parent)?;
+        }
+        self.is_settled = true;
         Ok(())
     }
 

@@ -85,25 +85,10 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
         None => end_of_clean(&open, &segments)?,
     };
     let log_start = open.log_start.max(segments[0].base_offset);
-    let shared = Shared::new(
-        segments.clone(),
-        (log_start, log_end),
-        epochs.clone(),
-        Arc::clone(&open.config),
-    );
-    let mut log = Log {
-        partition: open.partition.clone(),
-        folder: open.folder.clone(),
-        cache: Arc::clone(&open.cache),
-        shared,
-        segments,
-        producers: Producers::default(),
-        epochs,
-        active: Active::new(&open.config, open.now_ms),
-        flush: flush::State::new(log_end),
-        tail_batches: 0,
-        is_touched: !open.is_clean || !reindexed.is_empty() || bases.is_empty(),
-    };
+    let mut log = assemble(&open, segments, (log_start, log_end), epochs);
+    log.is_touched = !open.is_clean || !reindexed.is_empty() || bases.is_empty();
+    // Whoever wrote a batch had settled the folder before.
+    log.is_settled = log_end > 0;
     for segment in reindexed {
         log.flush.sealed(segment);
     }
@@ -139,6 +124,43 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     }
     log.shared.set_first_open(log.producers.first_open());
     Ok(log)
+}
+
+/// Makes an empty log in a new folder. Nothing of it is durable before its first batch is written.
+pub(crate) fn create(open: &OpenLog) -> Result<Log, Fault> {
+    let segment = new_segment(open)?;
+    let ends = (segment.base_offset, segment.base_offset);
+    Ok(assemble(open, vec![segment], ends, Epochs::default()))
+}
+
+fn new_segment(open: &OpenLog) -> Result<Arc<Segment>, Fault> {
+    let base = open.log_start.max(0);
+    let index_bytes = open.config.segment_index_bytes;
+    let segment = Segment::open(&open.cache, &open.folder, base, index_bytes)?;
+    segment.create_files()?;
+    for file in segment.lazy_files() {
+        file.release();
+    }
+    Ok(Arc::new(segment))
+}
+
+/// A log of these segments, with no word yet of its producers and of what was done to it.
+fn assemble(open: &OpenLog, segments: Segments, ends: (i64, i64), epochs: Epochs) -> Log {
+    let config = Arc::clone(&open.config);
+    Log {
+        partition: open.partition.clone(),
+        folder: open.folder.clone(),
+        cache: Arc::clone(&open.cache),
+        shared: Shared::new(segments.clone(), ends, epochs.clone(), config),
+        segments,
+        producers: Producers::default(),
+        epochs,
+        active: Active::new(&open.config, open.now_ms),
+        flush: flush::State::new(ends.1),
+        tail_batches: 0,
+        is_touched: false,
+        is_settled: false,
+    }
 }
 
 fn settle_epochs(log: &mut Log, stored: &[(i32, i64)]) -> Result<(), Fault> {
@@ -184,13 +206,7 @@ fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<(Segments, Seg
     let index_bytes = open.config.segment_index_bytes;
     let at = |base| Segment::open(&open.cache, &open.folder, base, index_bytes);
     if bases.is_empty() {
-        let segment = at(open.log_start.max(0))?;
-        segment.create_files()?;
-        open.cache.disk().sync_dir(&open.folder).at(&open.folder)?;
-        for file in segment.lazy_files() {
-            file.release();
-        }
-        return Ok((vec![Arc::new(segment)], Vec::new()));
+        return Ok((vec![new_segment(open)?], Vec::new()));
     }
     let mut reindexed = Vec::new();
     let mut segments = Vec::with_capacity(bases.len());

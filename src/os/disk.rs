@@ -78,6 +78,11 @@ impl Disk {
         }
     }
 
+    /// Makes one folder; its name is durable after [`Disk::sync_dir`] of the folder that holds it.
+    pub(crate) fn create_dir(self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+
     /// Lists a folder, sorted by name; names that are not UTF-8 are left out.
     pub(crate) fn list(self, path: &Path) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
@@ -142,6 +147,12 @@ impl Disk {
         file.set_len(0)?;
         file.write_all_at(content, 0)?;
         self.rename(&tmp, path)
+    }
+
+    /// Writes a small file in its place and waits for nothing: a crash may leave it empty. For what
+    /// means nothing before somebody else makes it durable.
+    pub(crate) fn write_in_place(self, path: &Path, content: &[u8]) -> io::Result<()> {
+        fs::write(path, content)
     }
 
     /// Takes the right to write from everybody (mode 0400).

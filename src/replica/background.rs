@@ -58,6 +58,8 @@ pub(crate) struct Due {
     pub(crate) failed: Vec<TopicPartition>,
     /// Folders and files to remove, with their time.
     pub(crate) doomed: Vec<(Instant, Doomed)>,
+    /// When logs that could not be made are tried again.
+    pub(crate) again: Option<Instant>,
 }
 
 impl Background {
@@ -97,6 +99,12 @@ impl Background {
         self.wake.notify_one();
     }
 
+    /// Has logs that could not be made tried again.
+    pub(crate) fn try_again(&self, at: Instant) {
+        self.due.lock().again = Some(at);
+        self.wake.notify_one();
+    }
+
     /// Waits until something new is due.
     pub(crate) async fn changed(&self) {
         self.wake.notified().await;
@@ -107,12 +115,12 @@ impl Background {
         self.dirty.swap(false, Ordering::AcqRel)
     }
 
-    /// When the next removal or flush is due.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
+    /// When the next removal, flush or attempt is due.
+    pub(crate) fn next(&self) -> Option<Instant> {
         let due = self.due.lock();
         let removals = due.doomed.iter().map(|(at, _)| *at);
         let flushes = due.flushes_later.iter().map(|(at, _)| *at);
-        removals.chain(flushes).min()
+        removals.chain(flushes).chain(due.again).min()
     }
 
     /// Takes what is due now.
@@ -121,6 +129,8 @@ impl Background {
         let mut taken = std::mem::take(&mut *due);
         let (ripe, waiting) = taken.doomed.into_iter().partition(|(at, _)| *at <= now);
         due.doomed = waiting;
+        due.again = taken.again.filter(|at| *at > now);
+        taken.again = taken.again.filter(|at| *at <= now);
         taken.doomed = ripe;
         let (ripe, waiting): (Vec<_>, _) = taken
             .flushes_later

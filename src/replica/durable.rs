@@ -113,10 +113,7 @@ mod tests {
         let of = TopicPartition::new("t", 0);
         let id = TopicId(Uuid::ONE);
         let config = Arc::new(config);
-        let log = dirs
-            .create(&of, Some(id), config, None, NOW)
-            .unwrap()
-            .unwrap();
+        let log = dirs.create(&of, Some(id), config, None, NOW).unwrap();
         let partition = Partition::new(id, NodeId(1), of, log, Arc::new(Background::default()));
         partition.take_role(Role::alone(NodeId(1))).unwrap();
         Arc::new(partition)
@@ -155,7 +152,7 @@ mod tests {
         let append = || partition.append(batch(1, 10), false, Origin::Client, true);
         assert_eq!(append().await.unwrap().flush, Wish::Within(1000));
         assert!(!partition.owes_flush(1));
-        let planned = partition.background.next_due().unwrap();
+        let planned = partition.background.next().unwrap();
         assert!(planned > clock::now() && planned <= clock::now() + Duration::from_secs(1));
         append().await.unwrap();
         assert_eq!(append().await.unwrap().flush, Wish::Now);

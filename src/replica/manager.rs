@@ -1,7 +1,7 @@
 //! All partitions of this node: it follows the metadata, keeps the log directories, and runs what
 //! is due in the background.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,9 +11,10 @@ use tracing::{debug, error, info, warn};
 use super::background::{Background, Doomed};
 use super::config::{self, Told};
 use super::partition::{Partition, Role};
+use super::progress::Voice;
 use crate::base::{DirectoryId, NodeId, TopicId, TopicPartition};
 use crate::config::options::Options;
-use crate::log::dirs::{FailedDir, Loading, LogDirs};
+use crate::log::dirs::{FailedDir, Loading, LogDirs, NotMade};
 use crate::log::recover::Progress;
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
@@ -22,12 +23,12 @@ use crate::metadata::image::topics::{self, Topic};
 use crate::os::tasks::Tasks;
 use crate::os::{clock, tasks};
 
-/// How long a recovery is silent.
-const SILENT: Duration = Duration::from_secs(1);
-
 /// Partitions that one thread takes up before another helps, and how many threads there may be.
 const PER_THREAD: usize = 8;
 const THREADS: usize = 16;
+
+/// When logs that could not be made are tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A partition as the metadata has it: its topic, its index, its registration.
 type Registered<'a> = (&'a Arc<Topic>, i32, &'a Arc<topics::Partition>);
@@ -39,6 +40,10 @@ pub(crate) struct Manager {
     dirs: LogDirs,
     partitions: RwLock<HashMap<(TopicId, i32), Arc<Partition>>>,
     pub(super) background: Arc<Background>,
+    /// The metadata as it was followed last; held while it is.
+    followed: Mutex<Option<Arc<Image>>>,
+    /// Partitions whose logs could not be made.
+    owed: Mutex<HashSet<(TopicId, i32)>>,
 }
 
 impl Manager {
@@ -50,6 +55,8 @@ impl Manager {
             dirs,
             partitions: RwLock::default(),
             background: Arc::default(),
+            followed: Mutex::default(),
+            owed: Mutex::default(),
         }
     }
 
@@ -70,12 +77,14 @@ impl Manager {
 
     /// Opens the logs that are here and takes up every partition that `image` gives this node.
     /// Logs that the cluster does not know are put aside. Waits for the disk.
-    pub(crate) fn load(&self, image: &Image) {
+    pub(crate) fn load(&self, image: &Arc<Image>) {
+        let mut followed = self.followed.lock();
+        *followed = Some(image.clone());
         let started = clock::now();
         let told = |of: &TopicPartition| config::of_topic(&self.options, image, &of.topic).log;
-        let told_at = Mutex::new(started);
+        let voice = Voice::new(started);
         let progress = |of: &TopicPartition, progress: Progress| {
-            tell(&told_at, started, of, progress);
+            voice.tell(clock::now(), of, progress);
         };
         let threads = self.options.file().num_recovery_threads_per_data_dir;
         let loaded = self.dirs.load(&Loading {
@@ -116,9 +125,16 @@ impl Manager {
     }
 
     /// Follows a change of the metadata. Waits for the disk.
-    pub(crate) fn apply(&self, image: &Image, changes: &Changes) {
+    pub(crate) fn apply(&self, image: &Arc<Image>, changes: &Changes) {
+        let mut followed = self.followed.lock();
+        *followed = Some(image.clone());
         for (id, name) in &changes.removed_topics {
             self.remove_topic(*id, name);
+        }
+        if !changes.removed_topics.is_empty() {
+            let failed = self.dirs.sync();
+            self.lose(failed);
+            self.forget_checkpoints();
         }
         let changed = changes.partitions.iter().flat_map(|(id, indexes)| {
             let topic = image.topics.by_id(*id);
@@ -219,8 +235,9 @@ impl Manager {
         let log = self
             .dirs
             .create(&of, Some(topic.id), told.log.clone(), wanted, now_ms);
+        let key = (topic.id, index);
         match log {
-            Ok(Some(log)) => {
+            Ok(log) => {
                 let partition = Arc::new(Partition::new(
                     topic.id,
                     self.node,
@@ -228,17 +245,26 @@ impl Manager {
                     log,
                     self.background.clone(),
                 ));
-                self.partitions
-                    .write()
-                    .insert((topic.id, index), partition.clone());
+                self.partitions.write().insert(key, partition.clone());
+                if self.owed.lock().remove(&key) {
+                    info!(partition = %partition.name, "the log could be made at last");
+                }
                 Some(partition)
             }
-            Ok(None) => {
-                error!(partition = %of, "there is no log directory for a partition");
+            Err(NotMade::Hindered(fault)) => {
+                if self.owed.lock().insert(key) {
+                    error!(partition = %of, %fault, "a log cannot be made, and is tried again and again");
+                }
+                self.background.try_again(clock::now() + TRY_AGAIN);
                 None
             }
-            Err(fault) => {
-                self.background.fail(&of, &fault.into());
+            Err(NotMade::Failed(failed)) => {
+                self.lose(vec![failed]);
+                self.background.try_again(clock::now());
+                None
+            }
+            Err(NotMade::NoDir) => {
+                error!(partition = %of, "there is no log directory for a partition");
                 None
             }
         }
@@ -264,7 +290,24 @@ impl Manager {
                 Err(fault) => self.background.fail(&of, &fault.into()),
             }
         }
-        self.forget_checkpoints();
+    }
+
+    /// Tries again to make the logs that could not be made.
+    fn try_again(&self) {
+        let followed = self.followed.lock();
+        let Some(image) = &*followed else {
+            return;
+        };
+        let owed = self.owed.lock().clone();
+        let registered = |(id, index): &(TopicId, i32)| {
+            let topic = image.topics.by_id(*id)?;
+            let partition = topic.partitions.get(index)?;
+            let is_here = partition.replicas.contains(&self.node);
+            is_here.then_some((topic, *index, partition))
+        };
+        let open: Vec<_> = owed.iter().filter_map(registered).collect();
+        self.owed.lock().retain(|key| registered(key).is_some());
+        self.take_up_all(image, open);
     }
 
     /// Rewrites the checkpoints without what was deleted. They name partitions, not topic ids: a
@@ -298,7 +341,7 @@ impl Manager {
             let next = [
                 rounds.high_watermarks,
                 rounds.points,
-                self.background.next_due(),
+                self.background.next(),
             ];
             let next = next.into_iter().flatten().min();
             tokio::select! {
@@ -335,6 +378,9 @@ impl Manager {
         }
         for of in due.failed {
             self.fail(&of);
+        }
+        if due.again.is_some() {
+            self.try_again();
         }
         let mut failed = Vec::new();
         if checkpoints.high_watermarks {
@@ -459,27 +505,4 @@ fn directory_of(registered: &topics::Partition, node: NodeId) -> Option<Director
 fn report(failed: &FailedDir) {
     let FailedDir { path, fault } = failed;
     error!(dir = %path.display(), %fault, "the log directory goes offline");
-}
-
-/// Shows how far a recovery is that takes longer than a second, once a second.
-fn tell(told_at: &Mutex<Instant>, started: Instant, of: &TopicPartition, progress: Progress) {
-    let now = clock::now();
-    let mut told_at = told_at.lock();
-    if now.duration_since(*told_at) < SILENT {
-        return;
-    }
-    *told_at = now;
-    let Progress {
-        segment_base_offset,
-        bytes_done,
-        bytes_total,
-    } = progress;
-    info!(
-        partition = %of,
-        segment = segment_base_offset,
-        done_mib = bytes_done >> 20,
-        total_mib = bytes_total >> 20,
-        seconds = now.duration_since(started).as_secs(),
-        "recovering a log"
-    );
 }

@@ -7,6 +7,7 @@
 //! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
 //!   or too much; compacting.
 //! - `durable`: flushes that acknowledgements wait for, one for all that wait.
+//! - `progress`: what a long recovery says.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
 mod agenda;
@@ -19,5 +20,6 @@ mod fault;
 mod isr;
 pub(crate) mod manager;
 pub(crate) mod partition;
+mod progress;
 mod retention;
 mod wait;

@@ -314,7 +314,8 @@ impl Partition {
             return finished(tasks::blocking(work).await);
         }
         let checked = self.check(&records, origin)?;
-        if let Some(log) = self.log.try_lock() {
+        // The first append makes the folder durable.
+        if let Some(log) = self.log.try_lock().filter(|log| log.is_settled()) {
             return self.append_locked(log, checked, origin, &role);
         }
         let this = self.clone();

@@ -136,13 +136,7 @@ fn name_new_leader(ctx: &Context, wanted: &Wanted, data: &mut PartitionData) -> 
 }
 
 fn endpoints(ctx: &Context, leaders: &[NodeId]) -> Vec<NodeEndpoint> {
-    if leaders.is_empty() {
-        return Vec::new();
-    }
-    let known = ctx
-        .alive_addresses()
-        .into_iter()
-        .filter(|node| leaders.contains(&node.id));
+    let known = ctx.addresses_of(leaders).into_iter();
     known
         .map(|node| {
             NodeEndpoint::default()

@@ -114,6 +114,13 @@ impl Header {
     /// Reads the header; checks that it is one of magic 2 with a possible length and possible
     /// offsets. The records need not be there.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BadBatch> {
+        let header = Self::parse_any(bytes)?;
+        header.check_offsets()?;
+        Ok(header)
+    }
+
+    /// The same, whatever the offsets are.
+    fn parse_any(bytes: &[u8]) -> Result<Self, BadBatch> {
         let short = |need| BadBatch::CutShort {
             have: bytes.len(),
             need,
@@ -126,9 +133,7 @@ impl Header {
             return Err(BadBatch::TooSmall(be_i32(bytes, 8)));
         }
         let header: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or_else(|| short(HEADER_LEN))?;
-        let header = Self::from_bytes(header);
-        header.check_offsets()?;
-        Ok(header)
+        Ok(Self::from_bytes(header))
     }
 
     fn from_bytes(bytes: &[u8; HEADER_LEN]) -> Self {
@@ -177,7 +182,8 @@ impl Header {
         self.crc = crc32c::crc32c_append(crc32c::crc32c(&self.to_bytes()[CHECKED_FROM..]), records);
     }
 
-    fn check_offsets(&self) -> Result<(), BadBatch> {
+    /// Refuses offsets that no log can hold.
+    pub(crate) fn check_offsets(&self) -> Result<(), BadBatch> {
         let possible = self.last_offset_delta >= 0
             && self.base_offset >= 0
             && self
@@ -317,7 +323,14 @@ pub(crate) struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// The batch that `bytes` begins with.
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, BadBatch> {
-        let header = Header::parse(bytes)?;
+        let batch = Self::parse_any(bytes)?;
+        batch.header.check_offsets()?;
+        Ok(batch)
+    }
+
+    /// The same, whatever its offsets are: who takes it from a client has his own answer to them.
+    pub(crate) fn parse_any(bytes: &'a [u8]) -> Result<Self, BadBatch> {
+        let header = Header::parse_any(bytes)?;
         let Some(bytes) = bytes.get(..header.size()) else {
             return Err(BadBatch::CutShort {
                 have: bytes.len(),

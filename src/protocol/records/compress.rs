@@ -156,10 +156,7 @@ impl Read for Inflate<'_> {
             Decoder::Lz4(decoder) => decoder.read(into)?,
             Decoder::Zstd(decoder) => decoder.read(into)?,
         };
-        self.left = self
-            .left
-            .checked_sub(count as u64)
-            .ok_or_else(|| broken("the records inflate to more than is allowed"))?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(too_much)?;
         Ok(count)
     }
 }
@@ -191,13 +188,35 @@ impl<'a> GzipReader<'a> {
     }
 }
 
-/// Java's reader insists on a frame of version 1 with independent blocks; a frame that only other
-/// readers understand must not get into a log (Lz4BlockInputStream.readHeader).
+/// Java's reader insists on a whole frame of version 1 with independent blocks; a frame that only
+/// other readers understand, or put up with, must not get into a log (Lz4BlockInputStream).
 fn check_lz4_frame(bytes: &[u8]) -> io::Result<()> {
+    lz4_frame_end(bytes).ok_or_else(|| broken("not a whole LZ4 frame of independent blocks"))
+}
+
+fn lz4_frame_end(bytes: &[u8]) -> Option<()> {
     const VERSION_1_INDEPENDENT: u8 = 0x60;
-    match bytes {
-        [0x04, 0x22, 0x4d, 0x18, flags, ..] if flags & 0xe0 == VERSION_1_INDEPENDENT => Ok(()),
-        _ => Err(broken("not an LZ4 frame of independent blocks")),
+    const BLOCK_CHECKSUM: u8 = 0x10;
+    const CONTENT_SIZE: u8 = 0x08;
+    const CONTENT_CHECKSUM: u8 = 0x04;
+    let (head, rest) = bytes.split_first_chunk::<6>()?;
+    let [0x04, 0x22, 0x4d, 0x18, flags, _] = *head else {
+        return None;
+    };
+    if flags & 0xe0 != VERSION_1_INDEPENDENT {
+        return None;
+    }
+    let if_set = |flag: u8, len: usize| if flags & flag == 0 { 0 } else { len };
+    // The last byte of the descriptor is its checksum.
+    let mut rest = rest.get(if_set(CONTENT_SIZE, 8) + 1..)?;
+    loop {
+        let (size, block) = rest.split_first_chunk::<4>()?;
+        // The highest bit says that a block is not compressed.
+        let size = u32::from_le_bytes(*size) & 0x7fff_ffff;
+        if size == 0 {
+            return block.get(if_set(CONTENT_CHECKSUM, 4)..).map(|_| ());
+        }
+        rest = block.get(size as usize + if_set(BLOCK_CHECKSUM, 4)..)?;
     }
 }
 
@@ -295,6 +314,16 @@ impl Read for SnappyReader<'_> {
     }
 }
 
+fn too_much() -> io::Error {
+    let words = "the records inflate to more than is allowed";
+    io::Error::new(io::ErrorKind::FileTooLarge, words)
+}
+
+/// Whether the data is not broken but larger than its reader allows.
+pub(crate) fn is_too_much(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::FileTooLarge
+}
+
 fn broken(words: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, words)
 }
@@ -359,10 +388,24 @@ mod tests {
 
     #[test]
     fn a_cut_stream_is_an_error() {
+        let mut checked = FrameEncoder::with_frame_info(
+            FrameInfo::new()
+                .block_checksums(true)
+                .content_checksum(true)
+                .content_size(Some(text().len() as u64)),
+            Vec::new(),
+        );
+        checked.write_all(&text()).unwrap();
+        let mut streams = vec![(Codec::Lz4, checked.finish().unwrap())];
         for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
-            let packed = Compression::from(codec).compress(&text()).unwrap();
-            let cut = &packed[..packed.len() - 9];
-            assert!(inflate(codec, cut, 1 << 20).is_err(), "{codec:?}");
+            streams.push((codec, Compression::from(codec).compress(&text()).unwrap()));
+        }
+        for (codec, packed) in streams {
+            assert_eq!(inflate(codec, &packed, 1 << 20).unwrap(), text());
+            for cut in 1..=12 {
+                let packed = &packed[..packed.len() - cut];
+                assert!(inflate(codec, packed, 1 << 20).is_err(), "{codec:?} {cut}");
+            }
         }
     }
 }
