@@ -76,6 +76,7 @@ pub struct Broker {
     port: u16,
     controller_port: u16,
     settings: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
     process: Option<Running>,
     /// What the earlier processes on this folder said.
     earlier: Vec<String>,
@@ -123,6 +124,7 @@ impl Broker {
                 .iter()
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect(),
+            variables: Vec::new(),
             process: None,
             earlier: Vec::new(),
         }
@@ -131,6 +133,11 @@ impl Broker {
     /// One more setting, from its next start on.
     pub fn set(&mut self, key: &str, value: &str) {
         self.settings.push((key.to_owned(), value.to_owned()));
+    }
+
+    /// One more variable of its environment, from its next start on.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     /// From its next start on, the folder is another broker's.
@@ -189,7 +196,8 @@ impl Broker {
                 )
             }
         };
-        self.process = Some(Running::start("the broker", without_settings(&mut command)));
+        let command = without_settings(&mut command).envs(self.variables.iter().cloned());
+        self.process = Some(Running::start("the broker", command));
     }
 
     #[track_caller]

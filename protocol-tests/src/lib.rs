@@ -9,8 +9,10 @@
 //! Nothing here sleeps: a wait ends with a log line, an exit or an answer, or fails at its limit and
 //! shows what the broker said.
 
+pub mod bench;
 pub mod broker;
 pub mod chance;
+pub mod load;
 pub mod probes;
 pub mod process;
 pub mod stock;

@@ -342,7 +342,7 @@ fn clean_group(
     disk.sync_dir(&folder).at(&folder)?;
     let folder = {
         let log = job.log.lock();
-        log.name_swapped(&cleaned)?;
+        log.finish_swap(&cleaned)?;
         log.folder.clone()
     };
     disk.sync_dir(&folder).at(&folder)?;

@@ -212,7 +212,8 @@ impl World {
             });
         }
         let bytes = Bytes::from(builder.build().unwrap());
-        let first = match self.log.lock().append(&bytes, coordinator(0)) {
+        let done = self.log.lock().append(&bytes, coordinator(0));
+        let first = match done {
             Ok(appended) => appended.first_offset,
             Err(AppendError::Fault(_)) => {
                 // A crash may find it nevertheless.
@@ -268,7 +269,7 @@ impl World {
                 checkpoint::write_offsets(Disk, &self.root.join(name), [(&of(), offset)])
             };
             return write(RECOVERY_POINTS, point)
-                .and(write(LOG_STARTS, start))
+                .and_then(|()| write(LOG_STARTS, start))
                 .is_ok();
         }
         true
@@ -363,7 +364,7 @@ impl World {
         checkpoint::write_offsets(Disk, &path, [(&of(), point)]).is_ok()
     }
 
-    fn roll(&mut self) -> bool {
+    fn roll(&self) -> bool {
         let mut log = self.log.lock();
         let end = log.log_end_offset();
         log.roll(end, self.now_ms).is_ok()

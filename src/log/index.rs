@@ -2,18 +2,25 @@
 //! positioned reads (org.apache.kafka.storage.internals.log.AbstractIndex, without its mapping).
 //!
 //! While its segment is active the file is extended to its full size, sparse, as Kafka does; it
-//! is cut to its entries when the segment is rolled or closed. Entries once counted do not change
-//! except by a truncation, so readers need no lock.
+//! is cut to its entries when the segment is rolled or closed. The newest entries are kept in
+//! memory and written some at a time, so that few appends pay for one: an index that ends too early
+//! only makes a search longer, and after a crash it is made anew. Entries once counted do not
+//! change except by a truncation.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 use super::fault::{At, Fault};
 use super::files::{FileCache, LazyFile};
 
 /// How many entries are read at once at the end of a search.
 const BLOCK: usize = 256;
+
+/// How many entries are written at once.
+const UNWRITTEN_MAX: usize = 64;
 
 /// A file of entries of `N` bytes.
 #[derive(Debug)]
@@ -23,6 +30,47 @@ pub(crate) struct Index<const N: usize> {
     max_entries: AtomicUsize,
     /// Whether the file has its full size.
     extended: AtomicBool,
+    newest: Mutex<Newest<N>>,
+}
+
+/// The entries from place `first` on: the last one, once any was added, and those not written yet.
+#[derive(Debug)]
+struct Newest<const N: usize> {
+    first: usize,
+    entries: Vec<[u8; N]>,
+    /// So many entries of the index are in the file.
+    written: usize,
+}
+
+impl<const N: usize> Newest<N> {
+    fn at(&self, place: usize) -> Option<[u8; N]> {
+        let place = place.checked_sub(self.first)?;
+        self.entries.get(place).copied()
+    }
+
+    fn unwritten(&self) -> &[[u8; N]] {
+        self.entries
+            .get(self.written.saturating_sub(self.first)..)
+            .unwrap_or_default()
+    }
+
+    /// All are in the file now; the last one stays at hand.
+    fn note_written(&mut self) {
+        self.written = self.first + self.entries.len();
+        let before_last = self.entries.len().saturating_sub(1);
+        self.entries.drain(..before_last);
+        self.first += before_last;
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.written = self.written.min(len);
+        if len <= self.first {
+            self.first = len;
+            self.entries = Vec::new();
+        } else {
+            self.entries.truncate(len - self.first);
+        }
+    }
 }
 
 impl<const N: usize> Index<N> {
@@ -37,11 +85,17 @@ impl<const N: usize> Index<N> {
             true => file.read()?.len().at(&file.path())?,
             false => 0,
         };
+        let entries = usize::try_from(bytes).unwrap_or(usize::MAX) / N;
         Ok(Self {
-            entries: AtomicUsize::new(usize::try_from(bytes).unwrap_or(usize::MAX) / N),
+            entries: AtomicUsize::new(entries),
             file,
             max_entries: AtomicUsize::new(max_bytes / N),
             extended: AtomicBool::new(false),
+            newest: Mutex::new(Newest {
+                first: entries,
+                entries: Vec::new(),
+                written: entries,
+            }),
         })
     }
 
@@ -62,28 +116,54 @@ impl<const N: usize> Index<N> {
         self.max_entries.store(max_bytes / N, Ordering::Relaxed);
     }
 
-    /// Its file.
+    /// Its file, which may lack the newest entries.
     pub(crate) fn file(&self) -> &LazyFile {
         &self.file
     }
 
-    /// Writes an entry behind the last.
+    /// Adds an entry behind the last.
     pub(crate) fn push(&self, entry: [u8; N]) -> Result<(), Fault> {
-        let file = self.file.write()?;
         let at = self.len();
         if !self.extended.load(Ordering::Relaxed) {
             let whole = self.max_entries.load(Ordering::Relaxed).max(at + 1) * N;
+            let file = self.file.write()?;
             file.set_len(whole as u64).at(&self.file.path())?;
             self.extended.store(true, Ordering::Relaxed);
         }
-        file.write_all_at(&entry, (at * N) as u64)
-            .at(&self.file.path())?;
+        let mut newest = self.newest.lock();
+        newest.entries.push(entry);
+        if newest.unwritten().len() >= UNWRITTEN_MAX
+            && let Err(fault) = self.write_newest(&mut newest)
+        {
+            newest.entries.pop();
+            return Err(fault);
+        }
         self.entries.store(at + 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes the entries that are in memory only.
+    pub(crate) fn write_out(&self) -> Result<(), Fault> {
+        self.write_newest(&mut self.newest.lock())
+    }
+
+    fn write_newest(&self, newest: &mut Newest<N>) -> Result<(), Fault> {
+        let unwritten = newest.unwritten().as_flattened();
+        if unwritten.is_empty() {
+            return Ok(());
+        }
+        let file = self.file.write()?;
+        file.write_all_at(unwritten, (newest.written * N) as u64)
+            .at(&self.file.path())?;
+        newest.note_written();
         Ok(())
     }
 
     /// The entry at place `at`, which must be below [`Index::len`].
     pub(crate) fn read(&self, at: usize) -> Result<[u8; N], Fault> {
+        if let Some(entry) = self.newest.lock().at(at) {
+            return Ok(entry);
+        }
         let mut entry = [0; N];
         let file = self.file.read()?;
         file.read_exact_at(&mut entry, (at * N) as u64)
@@ -116,21 +196,39 @@ impl<const N: usize> Index<N> {
         if low == high {
             return Ok(low);
         }
-        let mut block = vec![0; (high - low) * N];
-        let file = self.file.read()?;
-        file.read_exact_at(&mut block, (low * N) as u64)
-            .at(&self.file.path())?;
-        let (entries, _) = block.as_chunks::<N>();
+        let entries = self.block(low, high)?;
         Ok(low + entries.partition_point(is_before))
+    }
+
+    /// The entries at the places from `low` to before `high`.
+    fn block(&self, low: usize, high: usize) -> Result<Vec<[u8; N]>, Fault> {
+        let mut entries = vec![[0; N]; high - low];
+        let in_file = {
+            let newest = self.newest.lock();
+            let from = newest.first.clamp(low, high);
+            for (place, entry) in (from..high).zip(&mut entries[from - low..]) {
+                *entry = newest.at(place).unwrap_or(*entry);
+            }
+            &mut entries[..from - low]
+        };
+        if !in_file.is_empty() {
+            let file = self.file.read()?;
+            file.read_exact_at(in_file.as_flattened_mut(), (low * N) as u64)
+                .at(&self.file.path())?;
+        }
+        Ok(entries)
     }
 
     /// Forgets the entries from place `len` on.
     pub(crate) fn truncate(&self, len: usize) {
+        let mut newest = self.newest.lock();
         self.entries.fetch_min(len, Ordering::AcqRel);
+        newest.truncate(self.len());
     }
 
     /// Cuts the file to its entries and lets it be closed.
     pub(crate) fn trim(&self) -> Result<(), Fault> {
+        self.write_out()?;
         let file = self.file.write()?;
         file.set_len((self.len() * N) as u64)
             .at(&self.file.path())?;
@@ -167,5 +265,48 @@ mod tests {
         assert_eq!(Disk.read(&path).unwrap().len(), 80);
         let again = Index::<8>::open(&cache, path, 8003).unwrap();
         assert_eq!(again.last().unwrap(), Some(18u64.to_be_bytes()));
+    }
+
+    #[test]
+    fn entries_in_memory_are_as_good_as_those_in_the_file() {
+        let dir = TempDir::new();
+        let cache = FileCache::new(Disk, 4);
+        let path = dir.path().join("i");
+        let index = Index::<8>::open(&cache, path.clone(), 8000).unwrap();
+        let entries = |index: &Index<8>| -> Vec<u64> {
+            let read = |at| u64::from_be_bytes(index.read(at).unwrap());
+            (0..index.len()).map(read).collect()
+        };
+        let mut expected = Vec::new();
+        let add = |expected: &mut Vec<u64>, count: u64| {
+            for n in 0..count {
+                let entry = expected.last().map_or(n, |last| last + 2);
+                expected.push(entry);
+                index.push(entry.to_be_bytes()).unwrap();
+            }
+        };
+        let written = || Disk.read(&path).unwrap()[..800].to_vec();
+        add(&mut expected, 63);
+        assert_eq!(written(), [0; 800], "a few are not worth a write");
+        add(&mut expected, 30);
+        for cut in [90, 64, 63, 62, 20, 0] {
+            for wanted in &expected {
+                let found = index.partition_point(|entry| u64::from_be_bytes(*entry) < *wanted);
+                let place = expected.partition_point(|entry| entry < wanted);
+                assert_eq!(found.unwrap(), place);
+            }
+            assert_eq!(entries(&index), expected);
+            index.truncate(cut);
+            expected.truncate(cut);
+            assert_eq!(entries(&index), expected);
+            add(&mut expected, 5);
+        }
+        index.write_out().unwrap();
+        let bytes: Vec<u8> = expected.iter().flat_map(|n| n.to_be_bytes()).collect();
+        assert_eq!(&written()[..bytes.len()], bytes);
+        add(&mut expected, 1);
+        index.trim().unwrap();
+        let again = Index::<8>::open(&cache, path.clone(), 8000).unwrap();
+        assert_eq!(entries(&again), expected);
     }
 }

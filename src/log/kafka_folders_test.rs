@@ -159,7 +159,11 @@ fn check_record(
         "{at}"
     );
     match wanted.get("value_crc32c") {
-        Some(crc) => assert_eq!(crc32c::crc32c(record.value.unwrap()), *crc, "{at}"),
+        Some(crc) => assert_eq!(
+            crate::protocol::records::checksum::crc32c(record.value.unwrap()),
+            *crc,
+            "{at}"
+        ),
         None => assert_eq!(
             record.value,
             wanted["value"].as_str().map(str::as_bytes),

@@ -711,9 +711,7 @@ impl Log {
     /// next append opens them again. For a round over all logs of a node.
     pub(crate) fn rest(&mut self) {
         if !std::mem::take(&mut self.active.is_busy) {
-            for file in self.active_segment().lazy_files() {
-                file.release();
-            }
+            self.active_segment().rest();
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::fault::{At, Fault};
 use crate::os::disk::File;
 use crate::protocol::records::batch::{BadBatch, FRAME_LEN, Frame, HEADER_LEN, Header};
+use crate::protocol::records::checksum;
 
 /// Bytes read at once when a whole segment is read.
 pub(crate) const WHOLE: usize = 1 << 20;
@@ -119,7 +120,7 @@ impl Scan {
             Some(_) => {
                 let mut crc = 0;
                 self.pass(found, CHECKED_FROM, |bytes| {
-                    crc = crc32c::crc32c_append(crc, bytes);
+                    crc = checksum::crc32c_append(crc, bytes);
                 })?;
                 crc
             }

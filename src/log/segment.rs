@@ -119,10 +119,10 @@ impl Segment {
     pub(crate) fn append(&self, pieces: &[&[u8]], batch: Appending) -> Result<(), Fault> {
         let file = self.log.write()?;
         let position = self.size();
-        let written = file
-            .write_pieces_at(pieces, position)
-            .at(&self.log.path())
-            .and_then(|()| self.index(position, batch));
+        let written = match file.write_pieces_at(pieces, position) {
+            Ok(()) => self.index(position, batch),
+            error => error.at(&self.log.path()),
+        };
         if let Err(fault) = written {
             // Should this fail too, the next append overwrites and recovery cuts.
             let _ = file.set_len(position);
@@ -294,6 +294,16 @@ impl Segment {
         self.txn_index.file().release();
         self.log.release();
         Ok(())
+    }
+
+    /// Lets its files be closed while nobody appends; the next append opens them again.
+    pub(crate) fn rest(&self) {
+        // What could not be written stays in memory and is tried again.
+        let _ = self.offset_index.raw().write_out();
+        let _ = self.time_index.raw().write_out();
+        for file in self.lazy_files() {
+            file.release();
+        }
     }
 
     /// The files that a flush must sync, the batches first.

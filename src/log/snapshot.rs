@@ -1,6 +1,8 @@
 //! The bytes of a producer snapshot: what is known of a log's producers as of an offset, so that
 //! opening need not read what lies below (ProducerStateManager.writeSnapshot).
 
+use crate::protocol::records::checksum;
+
 /// A producer as it is stored: its last batch only, and its open transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredProducer {
@@ -36,7 +38,7 @@ pub(crate) fn encode(producers: &[StoredProducer]) -> Vec<u8> {
     }
     let mut out = Vec::with_capacity(PREFIX + body.len());
     out.extend(VERSION.to_be_bytes());
-    out.extend(crc32c::crc32c(&body).to_be_bytes());
+    out.extend(checksum::crc32c(&body).to_be_bytes());
     out.extend(body);
     out
 }
@@ -45,7 +47,7 @@ pub(crate) fn encode(producers: &[StoredProducer]) -> Vec<u8> {
 pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<StoredProducer>> {
     let (version, rest) = bytes.split_first_chunk()?;
     let (crc, body) = rest.split_first_chunk()?;
-    let intact = crc32c::crc32c(body) == u32::from_be_bytes(*crc);
+    let intact = checksum::crc32c(body) == u32::from_be_bytes(*crc);
     if i16::from_be_bytes(*version) != VERSION || !intact {
         return None;
     }

@@ -69,7 +69,7 @@ impl Log {
 
     /// Gives the files of a segment that is in place their names for good. The batches first: what
     /// is still to be renamed after a crash only follows them.
-    pub(crate) fn name_swapped(&self, new: &Arc<Segment>) -> Result<(), Fault> {
+    pub(crate) fn finish_swap(&self, new: &Arc<Segment>) -> Result<(), Fault> {
         if !self.segments.iter().any(|one| Arc::ptr_eq(one, new)) {
             // Deleted since.
             return Ok(());

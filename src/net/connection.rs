@@ -1,37 +1,37 @@
 //! One connection, one task: frames are read while earlier answers wait, and answers leave in the
 //! order of their requests.
 //!
-//! The task owns a read buffer while bytes of a frame are in it and the queue of replies. An idle
-//! connection holds none of the buffers, and the task itself is small: what only a busy one needs
-//! is boxed.
+//! The task is lent a large buffer while it reads and executes. One that waits holds the bytes of the
+//! frame that has begun, if any, and the queue of replies; the task itself is small: what only a busy
+//! one needs is boxed.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
 use tracing::{debug, warn};
 
 use super::budget::{Budget, Taken};
 use super::connections::Place;
-use super::{Close, Reply, Service, writer};
+use super::{Close, Reply, Service, buffers, writer};
 use crate::os::clock;
 use crate::os::tasks::Tasks;
 use crate::protocol::chunk::{Chunk, Chunks};
 use crate::protocol::frame::Frames;
 use crate::security::session::Session;
 
-/// The room for the first read of a burst.
-const FIRST_READ: usize = 16 << 10;
-
 /// No request is executed while this much of earlier answers is unwritten: small requests may
 /// have large answers.
 const READY_BYTES: usize = 1 << 20;
+
+/// An answer up to this size is copied behind the one before it.
+const JOINED: usize = 1 << 10;
 
 /// How long a client may take for the answers under way when the node stops.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -149,8 +149,11 @@ impl<S: Service> Connection<S> {
         if stopping && self.replies.is_empty() {
             return Err(End::Stopped);
         }
-        self.release();
+        if self.replies.is_empty() {
+            self.replies.shrink_to(0);
+        }
         if refused {
+            give_back(&mut self.frames);
             // Rare enough for a box, which keeps the task small.
             return Box::pin(self.wait_for_budget()).await;
         }
@@ -213,17 +216,22 @@ impl<S: Service> Connection<S> {
     /// Writes the ready answers at the front in one go; whether there were any.
     async fn write_ready(&mut self) -> Result<bool, End> {
         let mut chunks = Chunks::new();
+        // Small answers side by side in one piece.
+        let mut joined = BytesMut::new();
         while let Some(Slot::Ready(_)) = self.replies.front() {
             let Some(Slot::Ready(ready)) = self.replies.pop_front() else {
                 break;
             };
             self.ready_bytes = self.ready_bytes.saturating_sub(in_memory(&ready));
-            if chunks.is_empty() {
-                chunks = ready;
-            } else {
-                chunks.extend(ready);
+            match &ready[..] {
+                [Chunk::Bytes(bytes)] if bytes.len() <= JOINED => joined.extend_from_slice(bytes),
+                _ => {
+                    put_joined(&mut chunks, &mut joined);
+                    chunks.extend(ready);
+                }
             }
         }
+        put_joined(&mut chunks, &mut joined);
         if chunks.is_empty() {
             return Ok(false);
         }
@@ -235,18 +243,11 @@ impl<S: Service> Connection<S> {
         Ok(true)
     }
 
-    /// An idle connection holds no buffers.
-    fn release(&mut self) {
-        if self.frames.is_empty() {
-            self.frames.release();
-            if self.replies.is_empty() {
-                self.replies.shrink_to(0);
-            }
-        }
-    }
-
     async fn wait(&mut self, stopping: bool) -> Result<(), End> {
         let may_read = !stopping && self.may_execute();
+        if !may_read {
+            give_back(&mut self.frames);
+        }
         tokio::select! {
             biased;
             answer = first_answer(&mut self.replies) => settle(&mut self.replies, answer?),
@@ -270,6 +271,12 @@ impl<S: Service> Connection<S> {
             () = self.shared.tasks.stopped() => {}
         }
         Ok(())
+    }
+}
+
+fn put_joined(chunks: &mut Chunks, joined: &mut BytesMut) {
+    if !joined.is_empty() {
+        chunks.push(Chunk::Bytes(joined.split().freeze()));
     }
 }
 
@@ -305,14 +312,27 @@ fn settle(replies: &mut VecDeque<Slot>, answer: Chunks) {
 async fn fill(stream: &TcpStream, frames: &mut Frames) -> io::Result<usize> {
     poll_fn(|cx| {
         loop {
-            ready!(stream.poll_read_ready(cx))?;
-            match stream.try_read_buf(frames.space(FIRST_READ)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => frames.release(),
+            let Poll::Ready(ready) = stream.poll_read_ready(cx) else {
+                give_back(frames);
+                return Poll::Pending;
+            };
+            ready?;
+            if frames.wants_room() {
+                frames.move_into(buffers::lend());
+            }
+            match stream.try_read_buf(&mut frames.space()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return Poll::Ready(read),
             }
         }
     })
     .await
+}
+
+fn give_back(frames: &mut Frames) {
+    if let Some(buffer) = frames.pack() {
+        buffers::take_back(buffer);
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::connections::{Connections, Door};
 use super::limits::Limits;
 use crate::config::options::{Effective, Options};
 use crate::os::net::Sockets;
-use crate::os::tasks::Tasks;
+use crate::os::tasks::{Crew, Tasks};
 use crate::os::{clock, net};
 use crate::security::session::{ListenerKind, Session};
 
@@ -38,6 +38,8 @@ pub(crate) struct Listener {
 pub(crate) struct Hall {
     pub(crate) connections: Arc<Connections>,
     pub(crate) budget: Arc<Budget>,
+    /// Where connections are served.
+    pub(crate) crew: Arc<Crew>,
     pub(crate) options: Arc<Options>,
     /// The listener that may take a place from the others.
     pub(crate) protected: Option<String>,
@@ -162,9 +164,13 @@ impl<S: Service> Acceptor<S> {
 
     fn admit(&self, limits: &Limits, stream: TcpStream, peer: SocketAddr) {
         let listener = &self.listener.name;
-        let prepared = stream.set_nodelay(true).and_then(|()| stream.local_addr());
-        let local = match prepared {
-            Ok(local) => local,
+        let seat = self.hall.crew.seat();
+        let prepared = stream
+            .set_nodelay(true)
+            .and_then(|()| Ok((stream.local_addr()?, stream.into_std()?)))
+            .and_then(|(local, stream)| Ok((local, seat.within(|| TcpStream::from_std(stream))?)));
+        let (local, stream) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 debug!(%listener, %peer, %error, "connection lost at once");
                 return;
@@ -184,7 +190,7 @@ impl<S: Service> Acceptor<S> {
             local,
         });
         let run = connection::run(place, session, self.shared.clone());
-        self.shared.tasks.spawn_alone("connection", run);
+        self.shared.tasks.spawn_alone(seat, "connection", run);
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! - `listener`: accepts connections. - `limits`: how many and how fast.
 //! - `connections`: all of a node; idle ones are closed. - `budget`: what they may hold together.
+//! - `buffers`: where their bytes go.
 //! - `connection`: one task a connection; order, pipelining, closing.
 //! - `writer`: chunks to the wire, spliced or copied.
 
 pub(crate) mod budget;
+mod buffers;
 pub(crate) mod connection;
 pub(crate) mod connections;
 mod limits;

@@ -244,6 +244,7 @@ impl File {
     /// Writes several pieces one behind the other at `position`, in one system call when the
     /// kernel takes them whole.
     pub(crate) fn write_pieces_at(&self, pieces: &[&[u8]], mut position: u64) -> io::Result<()> {
+        const FEW: usize = 4;
         #[cfg(test)]
         {
             let whole = pieces.concat();
@@ -253,8 +254,17 @@ impl File {
                 return Err(io::ErrorKind::StorageFull.into());
             }
         }
-        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-        let mut rest = &mut slices[..];
+        let mut few = [IoSlice::new(&[]); FEW];
+        let mut many = Vec::new();
+        let mut rest = if pieces.len() <= FEW {
+            &mut few[..pieces.len()]
+        } else {
+            many.resize(pieces.len(), IoSlice::new(&[]));
+            &mut many[..]
+        };
+        for (slice, piece) in rest.iter_mut().zip(pieces) {
+            *slice = IoSlice::new(piece);
+        }
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
             let offset = position

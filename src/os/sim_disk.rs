@@ -5,6 +5,11 @@
 //! folder for itself; of a file's writes some survive, perhaps not in order, the last perhaps in
 //! part. An operation can be made to fail: a short write, a full disk, a sync that fails once.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each question is about a few kinds of operations"
+)]
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -333,7 +338,6 @@ fn some_of(count: usize, chance: &mut dyn FnMut(usize) -> usize) -> usize {
 
 impl Crashed {
     /// Writes what is left below `from` to another folder.
-    #[expect(clippy::disallowed_methods, reason = "this is the door")]
     pub(crate) fn restore(&self, from: &Path, to: &Path) -> io::Result<()> {
         if to.exists() {
             fs::remove_dir_all(to)?;

@@ -528,7 +528,7 @@ impl MetadataLog {
         let none = 0i32.to_be_bytes();
         let mut content = Vec::with_capacity(10);
         content.put_i16(1);
-        content.put_u32(crc32c::crc32c(&none));
+        content.put_u32(crate::protocol::records::checksum::crc32c(&none));
         content.extend_from_slice(&none);
         self.folder.disk.replace(&path, &content).at("write", &path)
     }

@@ -62,6 +62,15 @@ pub(crate) struct Due {
     pub(crate) again: Option<Instant>,
 }
 
+impl Due {
+    /// When the next of what has a time is due.
+    fn next(&self) -> Option<Instant> {
+        let removals = self.doomed.iter().map(|(at, _)| *at);
+        let flushes = self.flushes_later.iter().map(|(at, _)| *at);
+        removals.chain(flushes).chain(self.again).min()
+    }
+}
+
 impl Background {
     /// Notes an append: checkpoints are due after a while.
     pub(crate) fn appended(&self) {
@@ -110,17 +119,25 @@ impl Background {
         self.wake.notified().await;
     }
 
-    /// Whether something was appended since this was asked last.
-    pub(crate) fn take_dirty(&self) -> bool {
-        self.dirty.swap(false, Ordering::AcqRel)
+    /// Whether something was appended since the last round of checkpoints.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// A round of checkpoints begins: the next append asks for another.
+    pub(crate) fn clean(&self) {
+        self.dirty.store(false, Ordering::Release);
+    }
+
+    /// Whether anything besides checkpoints is due now.
+    pub(crate) fn has_due(&self, now: Instant) -> bool {
+        let due = self.due.lock();
+        !due.flushes.is_empty() || !due.failed.is_empty() || due.next().is_some_and(|at| at <= now)
     }
 
     /// When the next removal, flush or attempt is due.
-    pub(crate) fn next(&self) -> Option<Instant> {
-        let due = self.due.lock();
-        let removals = due.doomed.iter().map(|(at, _)| *at);
-        let flushes = due.flushes_later.iter().map(|(at, _)| *at);
-        removals.chain(flushes).chain(due.again).min()
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due.lock().next()
     }
 
     /// Takes what is due now.

@@ -152,7 +152,7 @@ mod tests {
         let append = || partition.append(batch(1, 10), false, Origin::Client, true);
         assert_eq!(append().await.unwrap().flush, Wish::Within(1000));
         assert!(!partition.owes_flush(1));
-        let planned = partition.background.next().unwrap();
+        let planned = partition.background.next_due().unwrap();
         assert!(planned > clock::now() && planned <= clock::now() + Duration::from_secs(1));
         append().await.unwrap();
         assert_eq!(append().await.unwrap().flush, Wish::Now);

@@ -341,7 +341,7 @@ impl Manager {
             let next = [
                 rounds.high_watermarks,
                 rounds.points,
-                self.background.next(),
+                self.background.next_due(),
             ];
             let next = next.into_iter().flatten().min();
             tokio::select! {
@@ -351,10 +351,16 @@ impl Manager {
                 () = sleep_until(next) => {}
             }
             let now = clock::now();
-            if self.background.take_dirty() {
+            let due = rounds.take(now);
+            if due.any() {
+                // Appends from here on are for the next round.
+                self.background.clean();
+            } else if self.background.is_dirty() {
                 rounds.arm(now, &self.options);
             }
-            let due = rounds.take(now);
+            if !due.any() && !self.background.has_due(now) {
+                continue;
+            }
             let this = self.clone();
             let work = tasks::blocking(move || this.round(now, due));
             if !work.await.unwrap_or(false) {
@@ -468,6 +474,12 @@ struct Rounds {
 struct DueCheckpoints {
     high_watermarks: bool,
     points: bool,
+}
+
+impl DueCheckpoints {
+    fn any(self) -> bool {
+        self.high_watermarks || self.points
+    }
 }
 
 impl Rounds {

@@ -4,10 +4,10 @@
 //! - `partition`: one: role, append, offsets. - `isr`: high watermark and in-sync replicas.
 //! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
+//! - `progress`: what a long recovery says.
 //! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
 //!   or too much; compacting.
 //! - `durable`: flushes that acknowledgements wait for, one for all that wait.
-//! - `progress`: what a long recovery says.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
 mod agenda;

@@ -30,7 +30,7 @@ use crate::net::listener::{Hall, Listener};
 use crate::os::disk::Disk;
 use crate::os::net::{self, Sockets};
 use crate::os::random;
-use crate::os::tasks::{self, Tasks};
+use crate::os::tasks::{self, Crew, Tasks};
 use crate::protocol::error::Refusal;
 use crate::quorum::{self, Published, Quorum};
 use crate::replica::manager::Manager;
@@ -59,6 +59,8 @@ pub(crate) enum Fault {
         port: u16,
         source: std::io::Error,
     },
+    #[error("the threads of connections do not start: {0}")]
+    Threads(std::io::Error),
     #[error("the controller refuses this broker: {0}")]
     Refused(#[from] Refusal),
 }
@@ -85,6 +87,7 @@ impl Node {
         let (dirs, cluster_id) = open_dirs(&config)?;
         let listeners = bind(&config).await?;
         let (front, back) = (Tasks::new(), Tasks::new());
+        let crew = Crew::start("connections").map_err(Fault::Threads)?;
 
         let metadata_dir = metadata_dir(&config);
         let directory = directory_id(&dirs, &metadata_dir)?;
@@ -161,7 +164,7 @@ impl Node {
             fetch_sessions: Sessions::new(config.max_incremental_fetch_session_cache_slots),
         });
         let table = Arc::new(Table::new(parts));
-        let (brokers, controllers) = halls(&config, &options, &front);
+        let (brokers, controllers) = halls(&config, &options, &crew, &front);
         for (listener, _) in listeners {
             let hall = match listener.kind() {
                 ListenerKind::Broker => brokers.clone(),
@@ -336,12 +339,18 @@ fn directory_id(dirs: &LogDirs, metadata_dir: &Path) -> Result<DirectoryId, Faul
 }
 
 /// What the brokers' and the controllers' listeners share; as in Kafka, they are limited apart.
-fn halls(config: &BrokerConfig, options: &Arc<Options>, tasks: &Tasks) -> (Hall, Hall) {
+fn halls(
+    config: &BrokerConfig,
+    options: &Arc<Options>,
+    crew: &Arc<Crew>,
+    tasks: &Tasks,
+) -> (Hall, Hall) {
     let endpoints = &config.endpoints;
     let among_others = endpoints.listeners.len() > 1;
     let hall = |protected| Hall {
         connections: Connections::new(),
         budget: Budget::new(config.queued_max_request_bytes, config.queued_max_requests),
+        crew: crew.clone(),
         options: options.clone(),
         protected,
         replies_max: REPLIES,

@@ -4,6 +4,7 @@
 //! Base offset and leader epoch lie outside the checksum, so a broker may set them without
 //! touching the rest.
 
+use super::checksum::{crc32c, crc32c_append};
 use super::compress::Codec;
 
 /// The bytes before the records.
@@ -179,7 +180,7 @@ impl Header {
 
     /// Sets the checksum to that of this header in front of `records`.
     pub(crate) fn seal(&mut self, records: &[u8]) {
-        self.crc = crc32c::crc32c_append(crc32c::crc32c(&self.to_bytes()[CHECKED_FROM..]), records);
+        self.crc = crc32c_append(crc32c(&self.to_bytes()[CHECKED_FROM..]), records);
     }
 
     /// Refuses offsets that no log can hold.
@@ -352,7 +353,7 @@ impl<'a> Batch<'a> {
 
     /// Compares the stored checksum with the bytes.
     pub(crate) fn check_crc(&self) -> Result<(), BadBatch> {
-        let computed = crc32c::crc32c(&self.bytes[CHECKED_FROM..]);
+        let computed = crc32c(&self.bytes[CHECKED_FROM..]);
         if computed == self.header.crc {
             Ok(())
         } else {

@@ -5,12 +5,14 @@
 //! - [`iter`]: the records inside a batch, and a walk that checks them without copying any
 //! - [`build`]: making batches
 //! - [`compress`]: the codecs, each under a limit of what it may give out
+//! - [`checksum`][]: CRC-32C
 //! - [`control`]: the records that brokers write for brokers: markers, leaders, voters, snapshots
 //!
 //! Everything here is a function of bytes; no length in them is believed.
 
 pub(crate) mod batch;
 pub(crate) mod build;
+pub(crate) mod checksum;
 pub(crate) mod compress;
 pub(crate) mod control;
 pub(crate) mod iter;
