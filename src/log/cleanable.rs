@@ -45,6 +45,7 @@ pub(crate) struct Standing {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cleanable {
     pub(crate) first_dirty: i64,
+    /// The start of a segment: of the first that may not be touched.
     pub(crate) first_uncleanable: i64,
     /// Bytes that were compacted before.
     pub(crate) clean_bytes: u64,
@@ -87,17 +88,22 @@ pub(crate) fn cleanable(closed: &[Closed], wishes: Wishes, at: Standing) -> Clea
         wishes.min_lag_ms > 0 && one.newest_ms > at.now_ms.saturating_sub(wishes.min_lag_ms)
     };
     let young = dirty.iter().find(too_young);
-    let first_uncleanable = at
+    let limit = at
         .last_stable
         .min(at.active_base)
         .min(young.map_or(i64::MAX, |young| young.base_offset))
         .max(first_dirty);
+    // Segments are compacted whole: what lies in one with that offset waits for it.
+    let first_uncleanable = match closed.get(floor(closed, limit)) {
+        Some(last) if limit < at.active_base => last.base_offset,
+        Some(_) | None => at.active_base,
+    };
     let delay_ms = delay_ms(dirty, wishes, at.now_ms);
     let mut found = Cleanable {
         first_dirty,
         first_uncleanable,
         clean_bytes: bytes(closed, i64::MIN, first_dirty),
-        dirty_bytes: dirty_bytes(closed, first_dirty, first_uncleanable, at.active_base),
+        dirty_bytes: bytes(closed, first_dirty, first_uncleanable),
         delay_ms,
         is_due: false,
         next_ms: None,
@@ -121,16 +127,6 @@ fn delay_ms(dirty: &[Closed], wishes: Wishes, now_ms: i64) -> i64 {
     let clean_until = now_ms.saturating_sub(wishes.max_lag_ms.max(0));
     let earliest = firsts(dirty).min().unwrap_or(i64::MAX);
     clean_until.saturating_sub(earliest).max(0)
-}
-
-/// The bytes from the segment of the first dirty offset to that of the first that may not be
-/// touched, which is not counted: segments are compacted whole or up to an offset.
-fn dirty_bytes(closed: &[Closed], from: i64, to: i64, active_base: i64) -> u64 {
-    let end = match closed.get(floor(closed, to)) {
-        Some(last) if to < active_base => last.base_offset,
-        Some(_) | None => active_base,
-    };
-    bytes(closed, from.min(end), end)
 }
 
 /// The bytes of the segments from that of one offset to the last that begins below another.
@@ -267,7 +263,7 @@ mod tests {
         let mut standing = at(None);
         standing.last_stable = 25;
         let found = cleanable(&four(), WISHES, standing);
-        assert_eq!(found.first_uncleanable, 25);
+        assert_eq!(found.first_uncleanable, 20);
         assert_eq!(found.dirty_bytes, 200);
         standing.last_stable = 3;
         assert!(!cleanable(&four(), WISHES, standing).is_due);

@@ -146,11 +146,16 @@ pub(crate) fn clean(mut job: Job<'_>) -> Result<Cleaned, Unfinished> {
     let end = job.part.first_uncleanable;
     let closed = &segments[..segments.len() - 1];
     let mut stats = Cleaned::default();
+    if end <= job.part.first_dirty {
+        stats.up_to = job.part.first_dirty;
+        return Ok(stats);
+    }
     let map = build_map(&mut job, &reader, closed, &mut stats)?;
     stats.map_utilization = map.utilization();
     stats.up_to = map.latest_offset() + 1;
     let below = closed.partition_point(|segment| segment.base_offset < stats.up_to);
     let mut rest = &closed[..below];
+    let beyond = segments[below].base_offset;
     let config = reader.config();
     let bounds = Bounds {
         segment_bytes: config.segment_bytes.min(i32::MAX as u64),
@@ -170,7 +175,8 @@ pub(crate) fn clean(mut job: Job<'_>) -> Result<Cleaned, Unfinished> {
     };
     for count in cleanable::groups(&parts, bounds) {
         let (group, after) = rest.split_at(count);
-        let next = after.first().map_or(end, |segment| segment.base_offset);
+        // Also beyond what may be compacted: of the last segment everything is written anew.
+        let next = after.first().map_or(beyond, |segment| segment.base_offset);
         clean_group(&mut job, &mut round, group, next)?;
         rest = after;
     }

@@ -54,6 +54,8 @@ mod cleaner_test;
 #[cfg(test)]
 mod crash_test;
 #[cfg(test)]
+mod crash_world_test;
+#[cfg(test)]
 mod kafka_folders_test;
 #[cfg(test)]
 mod log_test;

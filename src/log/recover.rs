@@ -94,7 +94,7 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     }
     if !open.is_clean {
         // Read back is not the same as durable.
-        let from = super::read::floor(&log.segments, open.recovery_point).unwrap_or(0);
+        let from = first_unsure(&log.segments, open.recovery_point);
         for segment in &log.segments[from..log.segments.len() - 1] {
             log.flush.sealed(Arc::clone(segment));
         }
@@ -211,6 +211,13 @@ fn tidy(open: &OpenLog) -> Result<BTreeSet<i64>, Fault> {
     Ok(bases)
 }
 
+/// The first segment that may not be whole on the disk: that of the last record below the recovery
+/// point. Its batches are, but its indexes are synced only after it is closed, and it may have been
+/// closed since.
+fn first_unsure(segments: &[Arc<Segment>], recovery_point: i64) -> usize {
+    super::read::floor(segments, recovery_point.saturating_sub(1)).unwrap_or(0)
+}
+
 /// The segments, and those of them whose indexes had to be made anew.
 fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<(Segments, Segments), Fault> {
     let index_bytes = open.config.segment_index_bytes;
@@ -220,11 +227,11 @@ fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<(Segments, Seg
     }
     let mut reindexed = Vec::new();
     let mut segments = Vec::with_capacity(bases.len());
-    let active_base = bases.last().copied().unwrap_or_default();
+    let first_read = bases.range(..open.recovery_point).next_back().copied();
     for base in bases.iter().copied() {
         let segment = Arc::new(at(base)?);
-        // What lies beyond the recovery point is made anew anyway.
-        let trusted = open.is_clean || (base < open.recovery_point && base != active_base);
+        // What lies beyond is made anew anyway, and may not be whole.
+        let trusted = open.is_clean || first_read.is_some_and(|first| base < first);
         if trusted && !has_good_indexes(&segment)? {
             reindex(&segment, &open.config)?;
             reindexed.push(Arc::clone(&segment));
@@ -289,7 +296,7 @@ fn recover(
     epochs: &mut Epochs,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
-    let first = super::read::floor(segments, open.recovery_point).unwrap_or(0);
+    let first = first_unsure(segments, open.recovery_point);
     let start = segments[first].base_offset;
     let mut work = Recovery {
         config: &open.config,

@@ -11,7 +11,8 @@ use super::segment::Segment;
 
 impl Log {
     /// Cuts off everything at and beyond `offset`; says whether there was anything. What is cut
-    /// away in whole segments is returned for removal.
+    /// away in whole segments is returned for removal. The recovery point goes down, and must be
+    /// checkpointed before anything is appended: a start must not trust what is written then.
     pub(crate) fn truncate_to(&mut self, offset: i64, now_ms: i64) -> Result<Doomed, Fault> {
         if offset >= self.log_end_offset() {
             return self.doom(Vec::new());

@@ -10,6 +10,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+#[cfg(test)]
+use super::sim_disk;
+
 /// The handle to the machine's disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Disk;
@@ -58,7 +61,14 @@ impl Disk {
             .create(how == Open::Write)
             .create_new(how == Open::New)
             .mode(0o644);
-        options.open(path).map(File)
+        #[cfg(test)]
+        let is_new = how != Open::Read && !path.exists();
+        let file = options.open(path)?;
+        #[cfg(test)]
+        if is_new {
+            sim_disk::created(path, &file);
+        }
+        Ok(File(file))
     }
 
     /// Reads a whole file; for small ones.
@@ -72,6 +82,8 @@ impl Disk {
             return Ok(());
         }
         fs::create_dir_all(path)?;
+        #[cfg(test)]
+        sim_disk::made_dir(path);
         match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent),
             _ => Ok(()),
@@ -80,7 +92,10 @@ impl Disk {
 
     /// Makes one folder; its name is durable after [`Disk::sync_dir`] of the folder that holds it.
     pub(crate) fn create_dir(self, path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
+        fs::create_dir(path)?;
+        #[cfg(test)]
+        sim_disk::made_dir(path);
+        Ok(())
     }
 
     /// Lists a folder, sorted by name; names that are not UTF-8 are left out.
@@ -101,12 +116,18 @@ impl Disk {
 
     /// Renames, replacing what stands there; durable after [`Disk::sync_dir`].
     pub(crate) fn rename(self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        fs::rename(from, to)?;
+        #[cfg(test)]
+        sim_disk::renamed(from, to);
+        Ok(())
     }
 
     /// Removes a file.
     pub(crate) fn remove_file(self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        fs::remove_file(path)?;
+        #[cfg(test)]
+        sim_disk::removed(path);
+        Ok(())
     }
 
     /// Removes a folder with all it holds.
@@ -121,6 +142,10 @@ impl Disk {
 
     /// Makes the names in a folder durable.
     pub(crate) fn sync_dir(self, path: &Path) -> io::Result<()> {
+        #[cfg(test)]
+        if sim_disk::dir_synced(path)? {
+            return Ok(());
+        }
         fs::OpenOptions::new().read(true).open(path)?.sync_all()
     }
 
@@ -152,6 +177,13 @@ impl Disk {
     /// Writes a small file in its place and waits for nothing: a crash may leave it empty. For what
     /// means nothing before somebody else makes it durable.
     pub(crate) fn write_in_place(self, path: &Path, content: &[u8]) -> io::Result<()> {
+        #[cfg(test)]
+        {
+            let file = self.open(path, Open::Write)?;
+            file.set_len(0)?;
+            file.write_all_at(content, 0)
+        }
+        #[cfg(not(test))]
         fs::write(path, content)
     }
 
@@ -202,6 +234,10 @@ impl File {
 
     /// Writes all of `content` at `position`.
     pub(crate) fn write_all_at(&self, content: &[u8], position: u64) -> io::Result<()> {
+        #[cfg(test)]
+        if sim_disk::writing(&self.0, position, content)? < content.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.0.write_all_at(content, position)
     }
 
@@ -209,6 +245,15 @@ impl File {
     /// kernel takes them whole.
     pub(crate) fn write_pieces_at(&self, pieces: &[&[u8]], mut position: u64) -> io::Result<()> {
         const FEW: usize = 4;
+        #[cfg(test)]
+        {
+            let whole = pieces.concat();
+            let done = sim_disk::writing(&self.0, position, &whole)?;
+            if done < whole.len() {
+                self.0.write_all_at(&whole[..done], position)?;
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
         let mut few = [IoSlice::new(&[]); FEW];
         let mut many = Vec::new();
         let mut rest = if pieces.len() <= FEW {
@@ -240,6 +285,8 @@ impl File {
 
     /// Cuts or extends the file.
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        #[cfg(test)]
+        sim_disk::set_len(&self.0, len);
         self.0.set_len(len)
     }
 
@@ -263,6 +310,10 @@ impl File {
 
     /// Makes the file's data and length durable. A failure is final for what was written.
     pub(crate) fn sync_data(&self) -> io::Result<()> {
+        #[cfg(test)]
+        if sim_disk::synced(&self.0)? {
+            return Ok(());
+        }
         self.0.sync_data()
     }
 }

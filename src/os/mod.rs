@@ -11,5 +11,7 @@ pub(crate) mod log_levels;
 pub(crate) mod net;
 pub(crate) mod random;
 pub(crate) mod residency;
+#[cfg(test)]
+pub(crate) mod sim_disk;
 pub(crate) mod splice;
 pub(crate) mod tasks;

@@ -1,0 +1,560 @@
+//! A log under everything at once, on a disk that loses what was not made durable: appended to,
+//! rolled, flushed, compacted, trimmed, cut, and crashed before any operation. What was promised is
+//! there afterwards, nothing else than was written is, and the log goes on.
+//!
+//! `BARNABAS_CRASH_SEEDS=10000` runs so many worlds, `BARNABAS_CRASH_SEED=7` one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::checkpoint::{self, LOG_STARTS, RECOVERY_POINTS};
+use super::cleaner::{self, Go, Job, Memory};
+use super::config::LogConfig;
+use super::log::{AppendError, Doomed, Log};
+use super::read::{Located, Want};
+use super::recover::{self, OpenLog};
+use super::testkit::*;
+use crate::base::TopicPartition;
+use crate::os::disk::{Disk, TempDir};
+use crate::os::sim_disk::{self, Failure, Journal};
+use crate::protocol::records::batch::Batches;
+use crate::protocol::records::build::BatchBuilder;
+use crate::protocol::records::iter::Records;
+
+/// Worlds in an ordinary run, and crashes in each.
+const SEEDS: u64 = 40;
+const CRASHES: usize = 12;
+const STEPS: usize = 60;
+
+/// A small generator, the same on every machine (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % bound.max(1) as u64).unwrap()
+    }
+
+    fn one_in(&mut self, bound: usize) -> bool {
+        self.below(bound) == 0
+    }
+}
+
+/// A record as it was appended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told {
+    key: String,
+    value: Option<String>,
+    producer: i64,
+}
+
+/// What holds after a step.
+#[derive(Clone, Debug, Default)]
+struct Promise {
+    /// Everything below is durable.
+    durable: i64,
+    log_start: i64,
+    is_compacted: bool,
+    records: BTreeMap<i64, Told>,
+    /// Aborted transactions: producer, first record, marker.
+    aborted: Vec<(i64, i64, i64)>,
+}
+
+struct World {
+    root: PathBuf,
+    dice: Dice,
+    config: LogConfig,
+    log: Mutex<Log>,
+    now: Promise,
+    promises: Vec<Promise>,
+    /// Every version of a record, for offsets that were given twice.
+    versions: HashMap<i64, Vec<Told>>,
+    /// Open transactions by producer: their first record.
+    open: BTreeMap<i64, i64>,
+    truncates: bool,
+    cleaned_to: Option<i64>,
+    now_ms: i64,
+    doomed: Vec<Doomed>,
+    /// Where batches begin.
+    bases: Vec<i64>,
+    count: usize,
+}
+
+fn folder(root: &Path) -> PathBuf {
+    root.join("t-0")
+}
+
+fn of() -> TopicPartition {
+    TopicPartition::new("t", 0)
+}
+
+/// Opens the log as after a crash, by what the checkpoints say.
+fn open(root: &Path, config: &LogConfig) -> Log {
+    let offset = |name| {
+        let found = checkpoint::read_offsets(Disk, &root.join(name)).unwrap();
+        found.first().map_or(0, |(_, offset)| *offset)
+    };
+    let open = OpenLog {
+        partition: of(),
+        folder: folder(root),
+        recovery_point: offset(RECOVERY_POINTS),
+        log_start: offset(LOG_STARTS),
+        ..opening(&folder(root), config.clone())
+    };
+    recover::open(open, &mut |_| ()).unwrap()
+}
+
+impl World {
+    fn new(root: &Path, seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        sim_disk::begin();
+        Disk.create_dir_all(root).unwrap();
+        Disk.create_dir_all(&folder(root)).unwrap();
+        let config = LogConfig {
+            compact: true,
+            min_cleanable_ratio: 0.0,
+            delete_retention_ms: 5,
+            delete: dice.one_in(4),
+            retention_bytes: 4000,
+            retention_ms: -1,
+            producer_id_expiration_ms: i64::MAX,
+            segment_bytes: 700 + dice.below(900) as u64,
+            ..small()
+        };
+        let log = Mutex::new(open(root, &config));
+        Self {
+            root: root.to_owned(),
+            truncates: dice.one_in(3),
+            dice,
+            config,
+            log,
+            now: Promise::default(),
+            promises: Vec::new(),
+            versions: HashMap::new(),
+            open: BTreeMap::new(),
+            cleaned_to: None,
+            now_ms: NOW,
+            doomed: Vec::new(),
+            bases: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Runs until the end or a fault; the notes of it.
+    fn run(&mut self) -> Journal {
+        self.promise();
+        if self.dice.one_in(4) {
+            let failure = match self.dice.one_in(2) {
+                true => Failure::Full,
+                false => Failure::Broken,
+            };
+            sim_disk::fail_after(self.dice.below(600), failure);
+        }
+        for _ in 0..STEPS {
+            self.now_ms += 1;
+            if !self.step() {
+                // A directory that failed is not used any more.
+                break;
+            }
+            self.promise();
+        }
+        sim_disk::end()
+    }
+
+    fn promise(&mut self) {
+        let log = self.log.lock();
+        self.now.durable = log.recovery_point();
+        self.now.log_start = log.log_start_offset();
+        drop(log);
+        sim_disk::mark(self.promises.len());
+        self.promises.push(self.now.clone());
+    }
+
+    fn step(&mut self) -> bool {
+        match self.dice.below(20) {
+            0..9 => self.append(),
+            9..11 => self.end_transaction(),
+            11..14 => self.flush(),
+            14..16 => self.clean(),
+            16 => self.delete_records(),
+            17 => self.cut(),
+            18 => self.roll(),
+            _ => self.remove_doomed(),
+        }
+    }
+
+    fn append(&mut self) -> bool {
+        let producer = match self.dice.below(4) {
+            0 if !self.truncates => 7 + self.dice.below(2) as i64,
+            _ => -1,
+        };
+        let mut builder = BatchBuilder::new(0);
+        if producer >= 0 {
+            builder = builder.producer(producer, 0, 0).transactional();
+        }
+        let mut told = Vec::new();
+        for _ in 0..=self.dice.below(3) {
+            self.count += 1;
+            let key = format!("k{}", self.dice.below(9));
+            let value = (!self.dice.one_in(5)).then(|| format!("value {}", self.count));
+            let bytes = value.as_deref().map(str::as_bytes);
+            builder.append(1000, Some(key.as_bytes()), bytes, &[]);
+            told.push(Told {
+                key,
+                value,
+                producer,
+            });
+        }
+        let bytes = Bytes::from(builder.build().unwrap());
+        let done = self.log.lock().append(&bytes, coordinator(0));
+        let first = match done {
+            Ok(appended) => appended.first_offset,
+            Err(AppendError::Fault(_)) => {
+                // A crash may find it nevertheless.
+                let end = self.log.lock().log_end_offset();
+                for (offset, told) in (end..).zip(told) {
+                    self.versions.entry(offset).or_default().push(told);
+                }
+                return false;
+            }
+            Err(other) => panic!("{other:?}"),
+        };
+        self.bases.push(first);
+        if producer >= 0 {
+            self.open.entry(producer).or_insert(first);
+        }
+        for (offset, told) in (first..).zip(told) {
+            self.versions.entry(offset).or_default().push(told.clone());
+            self.now.records.insert(offset, told);
+        }
+        true
+    }
+
+    fn end_transaction(&mut self) -> bool {
+        let Some((producer, first)) = self.open.pop_first() else {
+            return true;
+        };
+        let committed = self.dice.one_in(2);
+        let marker = marker_batch(producer, committed);
+        match self.log.lock().append(&marker, coordinator(0)) {
+            Ok(appended) if !committed => {
+                self.now
+                    .aborted
+                    .push((producer, first, appended.last_offset));
+                true
+            }
+            Ok(_) => true,
+            Err(_) => false,
+        }
+    }
+
+    fn flush(&mut self) -> bool {
+        let flush = self.log.lock().begin_flush();
+        let Ok(flush) = flush else { return false };
+        if flush.sync().is_err() {
+            return false;
+        }
+        let mut log = self.log.lock();
+        log.end_flush(&flush);
+        let (point, start) = (log.recovery_point(), log.log_start_offset());
+        drop(log);
+        if self.dice.one_in(2) {
+            let write = |name, offset| {
+                checkpoint::write_offsets(Disk, &self.root.join(name), [(&of(), offset)])
+            };
+            return write(RECOVERY_POINTS, point)
+                .and_then(|()| write(LOG_STARTS, start))
+                .is_ok();
+        }
+        true
+    }
+
+    fn clean(&mut self) -> bool {
+        let reader = self.log.lock().reader();
+        let end = reader.log_end_offset();
+        let stable = reader.last_stable_offset(end);
+        let Ok(part) = reader.cleanable(stable, self.cleaned_to, self.now_ms) else {
+            return false;
+        };
+        // What a crash in the middle finds may be compacted already.
+        self.now.is_compacted = true;
+        self.promise();
+        let slots = 4 + self.dice.below(40) as u64;
+        let mut old = Vec::new();
+        let cleaned = cleaner::clean(Job {
+            log: &self.log,
+            part,
+            memory: Memory {
+                map_bytes: slots * 24,
+                load_factor: 0.9,
+                io_bytes: 0,
+            },
+            now_ms: self.now_ms,
+            pace: &mut |_| Go::On,
+            old: &mut |doomed| old.push(doomed),
+        });
+        self.doomed.append(&mut old);
+        match cleaned {
+            Ok(cleaned) => self.cleaned_to = Some(cleaned.up_to),
+            Err(_) => return false,
+        }
+        self.retain()
+    }
+
+    fn retain(&mut self) -> bool {
+        let mut log = self.log.lock();
+        let end = log.log_end_offset();
+        let retained = log.retain(end, self.now_ms);
+        drop(log);
+        match retained {
+            Ok(retained) => {
+                self.doomed.push(retained.doomed);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn delete_records(&mut self) -> bool {
+        let mut log = self.log.lock();
+        let (start, end) = (log.log_start_offset(), log.log_end_offset());
+        let room = usize::try_from(end - start).unwrap();
+        let to = start + self.dice.below(room / 3 + 1) as i64;
+        let done = log.advance_log_start(to).and_then(|_| log.delete_below(to));
+        drop(log);
+        match done {
+            Ok(doomed) => {
+                self.doomed.push(doomed);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Only what was not compacted can differ from a leader's log.
+    fn cut(&mut self) -> bool {
+        if !self.truncates {
+            return true;
+        }
+        let mut log = self.log.lock();
+        let from = self.cleaned_to.unwrap_or(0).max(log.log_start_offset());
+        // Leaders and followers agree on whole batches.
+        let all = self.bases.partition_point(|base| *base < from);
+        let Some(at) = (self.bases.len() - all).checked_sub(1) else {
+            return true;
+        };
+        let at = all + self.dice.below(at + 1);
+        let to = self.bases[at];
+        self.bases.truncate(at);
+        let cut = log.truncate_to(to, self.now_ms);
+        let (end, point) = (log.log_end_offset(), log.recovery_point());
+        drop(log);
+        self.now.records.split_off(&end);
+        let Ok(doomed) = cut else {
+            return false;
+        };
+        self.doomed.push(doomed);
+        let path = self.root.join(RECOVERY_POINTS);
+        checkpoint::write_offsets(Disk, &path, [(&of(), point)]).is_ok()
+    }
+
+    fn roll(&self) -> bool {
+        let mut log = self.log.lock();
+        let end = log.log_end_offset();
+        log.roll(end, self.now_ms).is_ok()
+    }
+
+    fn remove_doomed(&mut self) -> bool {
+        self.doomed.drain(..).all(|doomed| doomed.remove().is_ok())
+    }
+}
+
+/// Every record of an open log, and whether a reader is told that it was aborted; the markers.
+fn read(log: &Log) -> (BTreeMap<i64, (Told, bool)>, Vec<i64>) {
+    let reader = log.reader();
+    let mut found = BTreeMap::new();
+    let mut markers = Vec::new();
+    let mut offset = reader.log_start_offset();
+    loop {
+        let want = Want {
+            offset,
+            upper: reader.log_end_offset(),
+            max_bytes: 500,
+            min_one: true,
+        };
+        let Located::Slice(slice) = reader.locate(&want).unwrap() else {
+            return (found, markers);
+        };
+        let aborted = reader.aborted(offset, &slice).unwrap();
+        let mut bytes = vec![0; slice.len];
+        slice
+            .file
+            .read_exact_at(&mut bytes, slice.position)
+            .unwrap();
+        for batch in Batches::new(&bytes) {
+            let Ok(batch) = batch else { break };
+            batch.check_crc().unwrap();
+            let header = batch.header;
+            assert!(header.next_offset() > offset, "reading goes on");
+            offset = header.next_offset();
+            if header.is_control() {
+                markers.push(header.base_offset);
+                continue;
+            }
+            for record in Records::of(&batch, 1 << 20).unwrap().iter() {
+                let record = record.unwrap();
+                let at = header.base_offset + i64::from(record.offset_delta);
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let told = Told {
+                    key: record.key.map(text).unwrap(),
+                    value: record.value.map(text),
+                    producer: header.producer_id,
+                };
+                let is_aborted = aborted.iter().any(|one| {
+                    one.producer_id == header.producer_id
+                        && (one.first_offset..one.last_offset).contains(&at)
+                });
+                if at >= reader.log_start_offset() {
+                    found.insert(at, (told, is_aborted));
+                }
+            }
+        }
+    }
+}
+
+/// What must hold in a log that was opened after a crash.
+fn check(world: &World, log: &Log, mark: usize) {
+    let before = &world.promises[mark];
+    // The step under way may have come to its end.
+    let after = world.promises.get(mark + 1).unwrap_or(&world.now);
+    let durable = before.durable.min(
+        after
+            .durable
+            .max(if world.truncates { 0 } else { i64::MAX }),
+    );
+    let end = log.log_end_offset();
+    let start = log.log_start_offset();
+    assert!(
+        end >= durable,
+        "of what was durable up to {durable} there is {start}..{end}"
+    );
+    let most = before
+        .log_start
+        .max(after.log_start)
+        .max(world.now.log_start);
+    assert!(start <= most, "more is deleted than was asked for");
+    let (found, markers) = read(log);
+    let is_compacted = before.is_compacted || after.is_compacted;
+    let is_aborted = |offset: i64, told: &Told| {
+        before
+            .aborted
+            .iter()
+            .chain(&after.aborted)
+            .any(|(id, first, last)| *id == told.producer && (*first..*last).contains(&offset))
+    };
+    let mut newest: HashMap<&str, i64> = HashMap::new();
+    for (offset, told) in &after.records {
+        if !is_aborted(*offset, told) {
+            newest.insert(&told.key, *offset);
+        }
+    }
+    for (offset, told) in before.records.range(start.min(durable)..durable) {
+        match found.get(offset) {
+            Some((stays, _)) => assert_eq!(stays, told, "{offset}"),
+            None => {
+                assert!(is_compacted, "{offset} is gone: {told:?}");
+                let superseded = newest.get(told.key.as_str()).is_none_or(|new| new > offset);
+                let may_go = told.value.is_none() || superseded || is_aborted(*offset, told);
+                let segments = log.reader().segments();
+                assert!(
+                    may_go,
+                    "{offset} is gone: {told:?}, of {segments:?}, {start} {durable}"
+                );
+            }
+        }
+    }
+    for (offset, (told, hidden)) in &found {
+        let known = &world.versions[offset];
+        assert!(known.contains(told), "{offset} was never written: {told:?}");
+        // A marker that was not durable may be lost though later records are not.
+        let ended = before.aborted.iter().find(|(id, first, last)| {
+            *id == told.producer && (*first..*last).contains(offset) && markers.contains(last)
+        });
+        if ended.is_some() && !world.truncates {
+            let known = log.reader().aborted_between(0, i64::MAX).unwrap();
+            assert!(
+                hidden,
+                "{offset} was aborted: {told:?}, {ended:?}, known are {known:?}"
+            );
+        }
+    }
+}
+
+/// It goes on, and an orderly stop and a start find the same.
+fn goes_on(log: &mut Log, root: &Path, config: &LogConfig) {
+    let end = log.log_end_offset();
+    assert_eq!(
+        log.append(&batch(1, 10), client(9)).unwrap().first_offset,
+        end
+    );
+    log.close().unwrap();
+    let mut clean = opening(&folder(root), config.clone());
+    (clean.is_clean, clean.recovery_point) = (true, end + 1);
+    clean.log_start = log.log_start_offset();
+    let again = recover::open(clean, &mut |_| ()).unwrap();
+    assert_eq!(again.log_end_offset(), end + 1);
+    assert_eq!(again.active_producers(), log.active_producers());
+}
+
+fn run(seed: u64, crashes: usize) {
+    let dir = TempDir::new();
+    let (root, restored) = (dir.path().join("before"), dir.path().join("after"));
+    let mut world = World::new(&root, seed);
+    let journal = world.run();
+    let mut dice = Dice(seed ^ 0xc0ff_ee00);
+    for crash in 0..crashes {
+        let at = match crash {
+            0 => journal.len(),
+            _ => dice.below(journal.len() + 1),
+        };
+        let crashed = journal.crash(at, &mut |bound| dice.below(bound));
+        let Some(mark) = crashed.mark else {
+            continue;
+        };
+        crashed.restore(&root, &restored).unwrap();
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut log = open(&restored, &world.config);
+            check(&world, &log, mark);
+            if crash % 4 == 0 {
+                goes_on(&mut log, &restored, &world.config);
+            }
+        }));
+        if let Err(panic) = checked {
+            println!("seed {seed}, crash {crash} before operation {at}, promise {mark}");
+            // Of a world that runs alone, everything.
+            let shown = if crashes == CRASHES { 12 } else { usize::MAX };
+            println!("{}", journal.describe(at, shown));
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+#[test]
+fn what_was_promised_survives_a_crash_at_any_moment() {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    if let Some(seed) = number("BARNABAS_CRASH_SEED") {
+        return run(seed, 400);
+    }
+    let seeds = number("BARNABAS_CRASH_SEEDS").unwrap_or(SEEDS);
+    let first = number("BARNABAS_CRASH_FIRST").unwrap_or(0);
+    for seed in first..first + seeds {
+        run(seed, CRASHES);
+    }
+    println!("{seeds} worlds, {} crashes", seeds * CRASHES as u64);
+}

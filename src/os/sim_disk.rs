@@ -1,0 +1,363 @@
+//! A disk that loses what was not made durable: everything a test does to the disk is noted, and
+//! from the notes the folder is made again as a crash at any operation may have left it.
+//!
+//! What a sync covered is there. Of the rest, names survive in their order up to some point, each
+//! folder for itself; of a file's writes some survive, perhaps not in order, the last perhaps in
+//! part. An operation can be made to fail: a short write, a full disk, a sync that fails once.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "each question is about a few kinds of operations"
+)]
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file, whatever it is called; numbers of removed files are used again by the file system.
+type Inode = (u64, u32);
+
+/// What was done to the disk.
+#[derive(Clone, Debug)]
+enum Op {
+    Create(PathBuf, Inode),
+    MakeDir(PathBuf),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+    SyncDir(PathBuf),
+    Write(Inode, u64, Vec<u8>),
+    SetLen(Inode, u64),
+    Sync(Inode),
+    /// The test has promised something.
+    Mark(usize),
+}
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// Half of a write is done, then there is no room.
+    Full,
+    /// A write or a sync does nothing and says so.
+    Broken,
+}
+
+/// Everything that was done since it began.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    ops: Vec<Op>,
+    /// How often a number was given to a new file.
+    uses: HashMap<u64, u32>,
+    failure: Option<(usize, Failure)>,
+}
+
+thread_local! {
+    static JOURNAL: RefCell<Option<Journal>> = const { RefCell::new(None) };
+}
+
+/// Begins to note what this thread does to the disk.
+pub(crate) fn begin() {
+    JOURNAL.set(Some(Journal::default()));
+}
+
+/// Ends, with the notes.
+pub(crate) fn end() -> Journal {
+    JOURNAL.take().expect("it was begun")
+}
+
+/// Makes the operation fail that comes after so many others.
+pub(crate) fn fail_after(count: usize, failure: Failure) {
+    with(|journal| journal.failure = Some((journal.ops.len() + count, failure)));
+}
+
+/// Notes that the test promises something from here on.
+pub(crate) fn mark(number: usize) {
+    with(|journal| journal.ops.push(Op::Mark(number)));
+}
+
+fn with<T>(work: impl FnOnce(&mut Journal) -> T) -> Option<T> {
+    JOURNAL.with_borrow_mut(|journal| journal.as_mut().map(work))
+}
+
+impl Journal {
+    fn inode(&self, file: &fs::File) -> Inode {
+        let number = file.metadata().map_or(0, |meta| meta.ino());
+        (number, self.uses.get(&number).copied().unwrap_or(0))
+    }
+
+    /// The failure of this operation, if it is to fail.
+    fn failing(&mut self) -> Option<Failure> {
+        let (at, failure) = self.failure?;
+        if self.ops.len() < at {
+            return None;
+        }
+        self.failure = None;
+        Some(failure)
+    }
+}
+
+pub(super) fn created(path: &Path, file: &fs::File) {
+    with(|journal| {
+        let number = file.metadata().map_or(0, |meta| meta.ino());
+        *journal.uses.entry(number).or_default() += 1;
+        let inode = journal.inode(file);
+        journal.ops.push(Op::Create(path.to_owned(), inode));
+    });
+}
+
+pub(super) fn made_dir(path: &Path) {
+    with(|journal| journal.ops.push(Op::MakeDir(path.to_owned())));
+}
+
+pub(super) fn renamed(from: &Path, to: &Path) {
+    let (from, to) = (from.to_owned(), to.to_owned());
+    with(|journal| journal.ops.push(Op::Rename(from, to)));
+}
+
+pub(super) fn removed(path: &Path) {
+    with(|journal| journal.ops.push(Op::Remove(path.to_owned())));
+}
+
+/// Whether that was noted, which is as good as done.
+pub(super) fn dir_synced(path: &Path) -> io::Result<bool> {
+    with(|journal| {
+        if journal.failing().is_some() {
+            return Err(io::ErrorKind::Other.into());
+        }
+        journal.ops.push(Op::SyncDir(path.to_owned()));
+        Ok(true)
+    })
+    .unwrap_or(Ok(false))
+}
+
+/// Before a write; says how much of it is to be done.
+pub(super) fn writing(file: &fs::File, at: u64, content: &[u8]) -> io::Result<usize> {
+    with(|journal| {
+        let inode = journal.inode(file);
+        let done = match journal.failing() {
+            None => content.len(),
+            Some(Failure::Full) => content.len() / 2,
+            Some(Failure::Broken) => return Err(io::ErrorKind::Other.into()),
+        };
+        journal
+            .ops
+            .push(Op::Write(inode, at, content[..done].to_vec()));
+        Ok(done)
+    })
+    .unwrap_or(Ok(content.len()))
+}
+
+pub(super) fn set_len(file: &fs::File, len: u64) {
+    with(|journal| {
+        let inode = journal.inode(file);
+        journal.ops.push(Op::SetLen(inode, len));
+    });
+}
+
+/// Whether that was noted, which is as good as done.
+pub(super) fn synced(file: &fs::File) -> io::Result<bool> {
+    with(|journal| {
+        if journal.failing().is_some() {
+            return Err(io::ErrorKind::Other.into());
+        }
+        let inode = journal.inode(file);
+        journal.ops.push(Op::Sync(inode));
+        Ok(true)
+    })
+    .unwrap_or(Ok(false))
+}
+
+/// A folder after a crash.
+pub(crate) struct Crashed {
+    names: BTreeMap<PathBuf, Option<Inode>>,
+    files: HashMap<Inode, Vec<u8>>,
+    /// The last promise before it.
+    pub(crate) mark: Option<usize>,
+}
+
+impl Journal {
+    /// How many operations there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// The last `count` operations before `at`.
+    pub(crate) fn describe(&self, at: usize, count: usize) -> String {
+        let from = at.saturating_sub(count);
+        let show = |op: &Op| match op {
+            Op::Write(inode, at, bytes) => format!("Write({inode:?}, {at}, {} bytes)", bytes.len()),
+            Op::Create(..)
+            | Op::MakeDir(..)
+            | Op::Rename(..)
+            | Op::Remove(..)
+            | Op::SyncDir(..)
+            | Op::SetLen(..)
+            | Op::Sync(..)
+            | Op::Mark(..) => format!("{op:?}"),
+        };
+        let shown: Vec<String> = self.ops[from..at].iter().map(show).collect();
+        shown.join("\n")
+    }
+
+    /// What a crash before operation `at` may leave; `chance` gives numbers below a bound.
+    pub(crate) fn crash(&self, at: usize, chance: &mut dyn FnMut(usize) -> usize) -> Crashed {
+        let ops = &self.ops[..at];
+        let mark = ops.iter().rev().find_map(|op| match op {
+            Op::Mark(number) => Some(*number),
+            _ => None,
+        });
+        Crashed {
+            names: names(ops, chance),
+            files: contents(ops, chance),
+            mark,
+        }
+    }
+}
+
+/// The folder whose sync makes an operation on names durable.
+fn folder_of(op: &Op) -> Option<&Path> {
+    match op {
+        Op::Create(path, _) | Op::MakeDir(path) | Op::Rename(path, _) | Op::Remove(path) => {
+            path.parent()
+        }
+        _ => None,
+    }
+}
+
+fn names(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> BTreeMap<PathBuf, Option<Inode>> {
+    let mut synced: HashMap<&Path, usize> = HashMap::new();
+    let mut pending: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
+    for (at, op) in ops.iter().enumerate() {
+        if let Op::SyncDir(path) = op {
+            synced.insert(path, at);
+            pending.remove(path.as_path());
+        } else if let Some(folder) = folder_of(op) {
+            pending.entry(folder).or_default().push(at);
+        }
+    }
+    // Of each folder the names up to here survive.
+    let mut until: HashMap<&Path, usize> = HashMap::new();
+    for (folder, waiting) in &pending {
+        let count = some_of(waiting.len(), chance);
+        let end = match count {
+            0 => synced.get(folder).copied().unwrap_or(0),
+            count => waiting[count - 1] + 1,
+        };
+        until.insert(folder, end);
+    }
+    let mut names = BTreeMap::new();
+    for (at, op) in ops.iter().enumerate() {
+        let Some(folder) = folder_of(op) else {
+            continue;
+        };
+        let is_durable = until.get(folder).is_none_or(|until| at < *until);
+        if !is_durable {
+            continue;
+        }
+        match op {
+            Op::Create(path, inode) => {
+                names.insert(path.clone(), Some(*inode));
+            }
+            Op::MakeDir(path) => {
+                names.insert(path.clone(), None);
+            }
+            Op::Rename(from, to) => {
+                if let Some(inode) = names.remove(from) {
+                    names.insert(to.clone(), inode);
+                }
+            }
+            Op::Remove(path) => {
+                names.remove(path);
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn contents(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> HashMap<Inode, Vec<u8>> {
+    let mut done: BTreeMap<Inode, (Vec<&Op>, usize)> = BTreeMap::new();
+    for op in ops {
+        match op {
+            Op::Write(inode, ..) | Op::SetLen(inode, _) => {
+                done.entry(*inode).or_default().0.push(op);
+            }
+            Op::Sync(inode) => {
+                let (all, durable) = done.entry(*inode).or_default();
+                *durable = all.len();
+            }
+            _ => {}
+        }
+    }
+    let mut files = HashMap::new();
+    for (inode, (all, durable)) in done {
+        let pending = all.len() - durable;
+        let survive = durable + some_of(pending, chance);
+        let in_order = chance(4) > 0;
+        let mut content = Vec::new();
+        for (at, op) in all.iter().enumerate() {
+            let lost = at >= survive || (at >= durable && !in_order && chance(3) == 0);
+            let torn = at + 1 == survive && at >= durable && chance(3) == 0;
+            match op {
+                _ if lost => {}
+                Op::Write(_, position, bytes) => {
+                    let count = if torn {
+                        chance(bytes.len() + 1)
+                    } else {
+                        bytes.len()
+                    };
+                    put(&mut content, *position, &bytes[..count]);
+                }
+                Op::SetLen(_, len) => content.resize(usize::try_from(*len).unwrap_or(0), 0),
+                _ => {}
+            }
+        }
+        files.insert(inode, content);
+    }
+    files
+}
+
+fn put(content: &mut Vec<u8>, position: u64, bytes: &[u8]) {
+    let at = usize::try_from(position).unwrap_or(0);
+    if content.len() < at + bytes.len() {
+        content.resize(at + bytes.len(), 0);
+    }
+    content[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+/// None, all, or some of so many.
+fn some_of(count: usize, chance: &mut dyn FnMut(usize) -> usize) -> usize {
+    match chance(4) {
+        0 => 0,
+        1 => count,
+        _ => chance(count + 1),
+    }
+}
+
+impl Crashed {
+    /// Writes what is left below `from` to another folder.
+    pub(crate) fn restore(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if to.exists() {
+            fs::remove_dir_all(to)?;
+        }
+        fs::create_dir_all(to)?;
+        for (path, inode) in &self.names {
+            let Ok(below) = path.strip_prefix(from) else {
+                continue;
+            };
+            let path = to.join(below);
+            match inode {
+                None => fs::create_dir_all(&path)?,
+                Some(inode) if path.parent().is_some_and(Path::exists) => {
+                    let content = self.files.get(inode).map(Vec::as_slice);
+                    fs::write(&path, content.unwrap_or_default())?;
+                }
+                // Its folder is lost.
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
