@@ -248,9 +248,7 @@ fn verdict(sheet: &Sheet<'_>, figure: &Figure) -> String {
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1000.0 {
-        let whole = format!("{value:.0}");
-        let (head, tail) = whole.split_at(whole.len() - 3);
-        format!("{head},{tail}")
+        grouped(&format!("{value:.0}"))
     } else if size >= 100.0 {
         format!("{value:.0}")
     } else if size >= 10.0 {
@@ -260,6 +258,18 @@ pub(super) fn number(value: f64) -> String {
     } else {
         format!("{value:.3}")
     }
+}
+
+/// Digits in groups of three.
+fn grouped(digits: &str) -> String {
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 fn interval(ratio: &Estimate) -> String {
@@ -362,8 +372,11 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits_that_matter() {
-        let numbers = [0.0123, 0.456, 7.891, 45.67, 812.4, 12_345.0].map(number);
-        assert_eq!(numbers, ["0.012", "0.46", "7.89", "45.7", "812", "12,345"]);
+        let numbers = [0.0123, 0.456, 7.891, 45.67, 812.4, 1_012_345.0].map(number);
+        assert_eq!(
+            numbers,
+            ["0.012", "0.46", "7.89", "45.7", "812", "1,012,345"]
+        );
     }
 
     #[test]
