@@ -16,6 +16,10 @@ const BATCH: usize = 16 << 10;
 const REQUESTS: u64 = 2048;
 const FETCH: i32 = 1 << 20;
 
+/// A tenth more than was counted when they were set.
+const PRODUCE_ALLOCATIONS: f64 = 15.0;
+const FETCH_ALLOCATIONS: f64 = 33.0;
+
 fn load(broker: &Broker, batch: Batch, depth: usize) -> Load {
     let topic = Connection::open(broker).create_topic(&format!("depth-{depth}"), 1);
     let target = Target {
@@ -75,7 +79,7 @@ fn a_request_takes_few_system_calls() {
     let fetches = 256;
     let drain = drain(&alone, fetches << 20);
     let each = calls(&broker, fetches, || consume::run(&drain).map(|_| ()));
-    assert!(each <= 6.0, "{each:.2} for a Fetch of 1 MiB");
+    assert!(each <= 5.0, "{each:.2} for a Fetch of 1 MiB");
 }
 
 /// Bytes that went through the process, and bytes that went around it by sendfile.
@@ -173,9 +177,6 @@ fn a_request_takes_few_allocations() {
     println!("{each:.2} allocations for a Fetch");
     assert!((1.0..FETCH_ALLOCATIONS).contains(&each), "{each:.2}");
 }
-
-const PRODUCE_ALLOCATIONS: f64 = 30.0;
-const FETCH_ALLOCATIONS: f64 = 40.0;
 
 #[test]
 fn bytes_of_a_trace_are_added() {

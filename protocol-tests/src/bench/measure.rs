@@ -169,16 +169,17 @@ pub fn rest(span: Duration) {
     std::thread::sleep(span);
 }
 
-/// Touches all free memory once, and gives it back: a virtual machine may get its pages from the
-/// host at their first touch, which would be charged to whoever comes first.
-pub fn prefault() -> io::Result<u64> {
+/// Touches up to so many bytes of free memory, and gives them back: a virtual machine gets its pages
+/// from the host at their first touch, which would be charged to whoever comes first, and some hosts
+/// take back what is free for a second or two.
+pub fn prefault(most: u64) -> io::Result<u64> {
     const PIECE: usize = 64 << 20;
     // What is left for everybody else meanwhile.
     const SPARED: u64 = 1 << 30;
     let info = fs::read_to_string("/proc/meminfo")?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemFree:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    let free = kib.unwrap_or(0) * 1024;
+    let free = (kib.unwrap_or(0) * 1024).min(most + SPARED);
     let mut held = Vec::new();
     while (held.len() * PIECE) as u64 + SPARED < free {
         held.push(vec![1_u8; PIECE]);

@@ -21,6 +21,7 @@ pub(super) const LIBRDKAFKA: Cell = Cell {
     ],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[Kind::Control],
     run: librdkafka,
 };
@@ -34,6 +35,7 @@ pub(super) const JAVA: Cell = Cell {
     ],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[Kind::Control],
     run: stock_java,
 };

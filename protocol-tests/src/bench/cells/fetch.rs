@@ -14,6 +14,7 @@ pub(super) const LARGE: Cell = Cell {
     figures: &[cpu(Goal::ratios(1.15, 0.65)), THROUGHPUT],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, 1 << 20, 4_000_000_000),
 };
@@ -24,6 +25,7 @@ pub(super) const SMALL: Cell = Cell {
     figures: &[cpu(Goal::ratios(1.3, 0.45)), THROUGHPUT],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, 64 << 10, 1_500_000_000),
 };

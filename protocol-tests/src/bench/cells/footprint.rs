@@ -29,6 +29,7 @@ pub(super) const MEMORY: Cell = Cell {
     ],
     life: Life::Own,
     real_time: false,
+    counts: true,
     without: &[],
     run: memory,
 };
@@ -44,6 +45,7 @@ pub(super) const IDLE: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
+    counts: false,
     without: &[Kind::Control],
     run: idle,
 };

@@ -21,6 +21,7 @@ pub(super) const BUSY: Cell = Cell {
     ],
     life: Life::Shared,
     real_time: true,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, &Batch::new(16 << 10, 16), 5000),
 };
@@ -36,6 +37,7 @@ pub(super) const CALM: Cell = Cell {
     ],
     life: Life::Shared,
     real_time: true,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, &Batch::new(1 << 10, 1), 1000),
 };
@@ -46,6 +48,7 @@ pub(super) const TAIL: Cell = Cell {
     figures: &[p50(Goal::NONE), p99(Goal::NONE), p999(Goal::NONE), CPU],
     life: Life::Shared,
     real_time: true,
+    counts: false,
     without: &[],
     run: follow,
 };

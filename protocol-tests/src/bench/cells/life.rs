@@ -23,6 +23,7 @@ pub(super) const START: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
+    counts: false,
     without: &[],
     run: start,
 };
@@ -38,6 +39,7 @@ pub(super) const CRASH: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
+    counts: false,
     without: &[],
     run: crash,
 };

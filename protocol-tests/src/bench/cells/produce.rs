@@ -13,6 +13,7 @@ pub(super) const LARGE: Cell = Cell {
     figures: &[cpu(Goal::ratios(1.3, 0.55)), THROUGHPUT],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, Size::Large),
 };
@@ -23,6 +24,7 @@ pub(super) const MIDDLE: Cell = Cell {
     figures: &[cpu(Goal::ratios(1.3, 0.3)), THROUGHPUT],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, Size::Middle),
 };
@@ -38,6 +40,7 @@ pub(super) const SMALL: Cell = Cell {
     }],
     life: Life::Shared,
     real_time: false,
+    counts: false,
     without: &[],
     run: |contestant| sample(contestant, Size::Small),
 };
