@@ -17,10 +17,11 @@ const CONTROL_OFF_MAX: f64 = 0.25;
 /// Fewer rounds than this give no verdict.
 const ROUNDS_MIN: usize = 3;
 
-/// A cell's samples, those of noisy rounds apart.
+/// A cell's samples: those of its calm rounds, or of all where too few were calm to judge by.
 pub struct Sheet<'a> {
     pub cell: &'static Cell,
     rounds: Vec<BTreeMap<&'a str, &'a Sample>>,
+    pub calm: usize,
     pub noisy: usize,
 }
 
@@ -30,7 +31,7 @@ impl<'a> Sheet<'a> {
         cells::ALL
             .iter()
             .map(|cell| Self::of(cell, samples))
-            .filter(|sheet| !sheet.rounds.is_empty() || sheet.noisy > 0)
+            .filter(|sheet| !sheet.rounds.is_empty())
             .collect()
     }
 
@@ -42,16 +43,19 @@ impl<'a> Sheet<'a> {
         }
         let rounds: Vec<_> = rounds.into_values().collect();
         let control = control_median(cell, &rounds);
-        let total = rounds.len();
-        let calm: Vec<_> = rounds
+        let (calm, noisy): (Vec<_>, Vec<_>) = rounds
             .into_iter()
-            .filter(|round| is_calm(cell, round, control))
-            .collect();
-        Self {
+            .partition(|round| is_calm(cell, round, control));
+        let mut sheet = Self {
             cell,
-            noisy: total - calm.len(),
+            calm: calm.len(),
+            noisy: noisy.len(),
             rounds: calm,
+        };
+        if !sheet.may_judge() {
+            sheet.rounds.extend(noisy);
         }
+        sheet
     }
 
     /// What a contestant's samples say of a figure.
@@ -75,7 +79,7 @@ impl<'a> Sheet<'a> {
 
     /// Whether enough rounds were calm.
     fn may_judge(&self) -> bool {
-        self.rounds.len() >= ROUNDS_MIN && self.rounds.len() >= self.noisy
+        self.calm >= ROUNDS_MIN && self.calm >= self.noisy
     }
 
     /// Each goal of a figure in words, and whether it is met.
@@ -154,7 +158,7 @@ pub fn page(samples: &[Sample], machine: &str, notes: &str) -> String {
              not counted when the hypervisor kept more than 5 % of the time, others had more than a \
              quarter of the machine, or the control broker was more than a quarter off its own \
              median, unless noise changes nothing; with fewer than three rounds left, or more left out than counted, there is no \
-             verdict.\n\n\
+             verdict and the row is of all rounds.\n\n\
              ![cost in relation to Kafka](cost.svg)\n\n![latency](latency.svg)\n\n## What bounds each cell\n";
     for sheet in &sheets {
         let cell = sheet.cell;
@@ -181,10 +185,15 @@ fn counted(sheet: &Sheet<'_>) -> String {
         (false, _) => "",
     };
     format!(
-        "`{}`: {} rounds counted, {} left out as noisy{priority}.",
+        "`{}`: {} calm rounds, {} noisy ones{}{priority}.",
         sheet.cell.name,
-        sheet.rounds.len(),
-        sheet.noisy
+        sheet.calm,
+        sheet.noisy,
+        if sheet.may_judge() {
+            ""
+        } else {
+            "; too few to judge by, so that the table shows all of them"
+        }
     )
 }
 
@@ -264,7 +273,7 @@ pub(super) fn number(value: f64) -> String {
 fn grouped(digits: &str) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -351,7 +360,7 @@ mod tests {
         );
         assert!(page.starts_with("# Head"));
         assert!(page.contains("≤ 1.3 × control: met; ≤ 0.3 × tuned: met"));
-        assert!(page.contains("3 rounds counted, 0 left out as noisy.\n\nThe kernel."));
+        assert!(page.contains("3 calm rounds, 0 noisy ones.\n\nThe kernel."));
     }
 
     #[test]
