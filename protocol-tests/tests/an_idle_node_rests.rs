@@ -49,8 +49,10 @@ fn partitions_and_connections_add_no_system_calls() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard.min(100_000), hard).unwrap();
 
-    let empty = Broker::start();
-    let full = Broker::start();
+    // The one look at partitions in which something happened falls into the first watch.
+    let settings = [("log.initial.task.delay.ms", "5000")];
+    let empty = Broker::start_with(&settings);
+    let full = Broker::start_with(&settings);
     let mut client = Connection::open(&full);
     for part in 0..10 {
         client.create_topic(&format!("many-{part}"), PARTITIONS / 10);
