@@ -262,7 +262,7 @@ fn consume_steps() -> Vec<Step> {
         "--topic c --partition 0 --from-beginning --max-messages 2 --formatter org.apache.kafka.tools.consumer.NoOpMessageFormatter",
         "--topic c --partition 0 --offset 3 --max-messages 1 --property print.key=true --property key.deserializer=org.apache.kafka.common.serialization.StringDeserializer",
         "--topic c --partition 0 --offset 3 --max-messages 2 --property print.epoch=true --property print.headers=true --property headers.deserializer=org.apache.kafka.common.serialization.StringDeserializer",
-        "--topic c --partition 0 --offset 3 --max-messages 2 --property value.deserializer=org.apache.kafka.common.serialization.ByteArrayDeserializer --skip-message-on-error",
+        "--topic c --partition 0 --offset 3 --max-messages 2 --property value.deserializer=org.apache.kafka.common.serialization.StringDeserializer --skip-message-on-error",
         "--topic c --partition 0 --offset 3 --max-messages 1 --formatter-property print.offset=true --command-property fetch.max.bytes=1",
         "--topic c --partition 9 --from-beginning --timeout-ms 1000",
         "--topic appended --partition 0 --from-beginning --max-messages 1 --property print.timestamp=true",
@@ -393,17 +393,16 @@ fn the_administrative_tools() {
         step("@partitions ta 2"),
         step("@partitions tb 1"),
         step("@partitions compacted 1"),
-        // With a key: without one the producer draws the partition. A batch a record: the size of a
-        // larger one depends on how long its records took to come.
-        produce(
-            "--topic ta --max-partition-memory-bytes 1 --property parse.key=true --property key.separator=:",
-            "k:one\nk:two\nk:three\n",
-        ),
-        produce(
-            "--topic tb --max-partition-memory-bytes 1",
-            "one\ntwo\nthree\nfour\n",
-        ),
     ];
+    // With a key: without one the producer draws the partition. A producer a record: the size of a
+    // batch of several depends on how long they took to come.
+    for record in ["k:one\n", "k:two\n", "k:three\n"] {
+        let keyed = "--topic ta --property parse.key=true --property key.separator=:";
+        steps.push(produce(keyed, record));
+    }
+    for record in ["one\n", "two\n", "three\n", "four\n"] {
+        steps.push(produce("--topic tb", record));
+    }
     steps.extend(config_steps());
     steps.extend(other_steps());
     let deletions = ours.folder().join("deletions.json");
