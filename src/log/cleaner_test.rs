@@ -151,6 +151,7 @@ fn reloads(dir: &TempDir, log: Mutex<Log>) -> Mutex<Log> {
     again
 }
 
+/// B076
 #[test]
 fn of_each_key_the_newest_record_stays_where_it_was() {
     let dir = TempDir::new();
@@ -187,6 +188,7 @@ fn of_each_key_the_newest_record_stays_where_it_was() {
     reloads(&dir, log);
 }
 
+/// B072
 #[test]
 fn a_tombstone_stays_as_long_as_a_reader_may_need_it() {
     let dir = TempDir::new();
@@ -218,6 +220,7 @@ fn markers(log: &Mutex<Log>) -> Vec<i64> {
     markers.map(|header| header.base_offset).collect()
 }
 
+/// B070, B071
 #[test]
 fn aborted_records_go_at_once_and_their_marker_when_it_marks_nothing() {
     let dir = TempDir::new();
@@ -281,6 +284,7 @@ fn an_open_transaction_is_left_alone() {
     assert_eq!(offsets, [1, 2, 3, 4]);
 }
 
+/// B069
 #[test]
 fn a_producers_last_batch_leaves_its_sequence() {
     let dir = TempDir::new();
@@ -305,6 +309,7 @@ fn a_producers_last_batch_leaves_its_sequence() {
     assert_eq!(next.unwrap().first_offset, 5);
 }
 
+/// B075
 #[test]
 fn a_full_map_leaves_the_rest_for_the_next_time() {
     let dir = TempDir::new();
@@ -330,6 +335,7 @@ fn a_full_map_leaves_the_rest_for_the_next_time() {
     assert_eq!(offsets, (40..80).collect::<Vec<_>>());
 }
 
+/// B069
 #[test]
 fn the_end_of_what_is_compacted_is_not_lost() {
     let dir = TempDir::new();

@@ -9,24 +9,8 @@ use super::read::{Located, Want};
 use super::recover;
 use super::testkit::*;
 use crate::os::disk::{Disk, Open, TempDir};
+use crate::os::random::Dice;
 use crate::protocol::records::batch::Batches;
-
-/// A small generator, the same on every machine (splitmix64).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.roll() % bound as u64).unwrap()
-    }
-}
 
 fn write(path: &Path, content: &[u8]) {
     let file = Disk.open(path, Open::Write).unwrap();

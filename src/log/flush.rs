@@ -36,10 +36,13 @@ pub(crate) fn wish(unflushed: i64, flush_messages: i64, flush_ms: i64) -> Wish {
 #[derive(Debug, Default)]
 pub(super) struct State {
     recovery_point: i64,
-    /// Closed since the last flush: their indexes must be durable before they are trusted.
-    sealed: Vec<Arc<Segment>>,
+    /// Closed since the last flush: their indexes must be durable before they are trusted. With the
+    /// number of the change, for one may be closed again while a flush is under way.
+    sealed: Vec<(u64, Arc<Segment>)>,
     /// Snapshots written since.
-    snapshots: Vec<PathBuf>,
+    snapshots: Vec<(u64, PathBuf)>,
+    /// Counts what was closed and written.
+    changes: u64,
     /// Counts truncations.
     generation: u64,
 }
@@ -53,6 +56,7 @@ pub(crate) struct Flush {
     folder: Option<PathBuf>,
     cache: Arc<FileCache>,
     up_to: i64,
+    changes: u64,
     generation: u64,
 }
 
@@ -103,16 +107,18 @@ impl State {
     }
 
     pub(super) fn sealed(&mut self, segment: Arc<Segment>) {
-        self.sealed.push(segment);
+        self.changes += 1;
+        self.sealed.push((self.changes, segment));
     }
 
     pub(super) fn wrote(&mut self, snapshot: PathBuf) {
-        self.snapshots.push(snapshot);
+        self.changes += 1;
+        self.snapshots.push((self.changes, snapshot));
     }
 
     /// A segment left the log.
     pub(super) fn forget(&mut self, segment: &Arc<Segment>) {
-        self.sealed.retain(|one| !Arc::ptr_eq(one, segment));
+        self.sealed.retain(|(_, one)| !Arc::ptr_eq(one, segment));
     }
 
     /// The log was cut: a flush under way says nothing about what is written from now on.
@@ -122,7 +128,7 @@ impl State {
     }
 
     pub(super) fn moved_to(&mut self, folder: &Path) {
-        for path in &mut self.snapshots {
+        for (_, path) in &mut self.snapshots {
             if let Some(name) = path.file_name() {
                 *path = folder.join(name);
             }
@@ -145,11 +151,16 @@ impl State {
                 true => Some((active.log.path(), active.log.read()?)),
                 false => None,
             },
-            sealed: self.sealed.clone(),
-            snapshots: self.snapshots.clone(),
+            sealed: self.sealed.iter().map(|(_, one)| Arc::clone(one)).collect(),
+            snapshots: self
+                .snapshots
+                .iter()
+                .map(|(_, path)| path.clone())
+                .collect(),
             folder: new_names.then(|| folder.to_owned()),
             cache: Arc::clone(cache),
             up_to: log_end,
+            changes: self.changes,
             generation: self.generation,
         })
     }
@@ -159,9 +170,8 @@ impl State {
             return;
         }
         self.recovery_point = self.recovery_point.max(flush.up_to);
-        let done = |one: &Arc<Segment>| flush.sealed.iter().any(|other| Arc::ptr_eq(one, other));
-        self.sealed.retain(|one| !done(one));
-        self.snapshots.retain(|one| !flush.snapshots.contains(one));
+        self.sealed.retain(|(number, _)| *number > flush.changes);
+        self.snapshots.retain(|(number, _)| *number > flush.changes);
     }
 }
 

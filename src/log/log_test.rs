@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::config::LogConfig;
-use super::log::{AppendError, Appended, Log};
+use super::log::{AppendContext, AppendError, Appended, Log};
 use super::read::{Located, LogReader, Slice, Want};
 use super::recover::{self, Progress};
 use super::testkit::*;
@@ -530,6 +530,7 @@ fn a_closed_segment_is_not_kept_open() {
     assert!(count < 150, "{count} descriptors are open");
 }
 
+/// B216
 #[test]
 fn an_append_that_fails_halfway_leaves_no_trace() {
     for ending in ["index", "timeindex"] {
@@ -567,6 +568,7 @@ fn an_append_that_fails_halfway_leaves_no_trace() {
     }
 }
 
+/// B216
 #[test]
 fn offsets_too_far_apart_for_one_segment_begin_another() {
     let dir = TempDir::new();
@@ -677,4 +679,43 @@ fn what_is_too_old_goes_and_the_log_goes_on() {
     assert_eq!((again.log_start_offset(), again.log_end_offset()), (8, 9));
     let names = Disk.list(dir.path()).unwrap();
     assert!(names.iter().all(|entry| !entry.name.contains("deleted")));
+}
+
+/// B222
+#[test]
+fn a_clock_that_goes_back_hides_nothing_and_keeps_what_is_young() {
+    let dir = TempDir::new();
+    let config = LogConfig {
+        timestamp_type: TimestampType::LogAppendTime,
+        retention_ms: 30_000,
+        ..small()
+    };
+    let mut log = open_crashed(dir.path(), config.clone());
+    let time = |n: i64| match n {
+        0..20 => 1_000_000 + n * 1000,
+        _ => 500_000 + n * 1000,
+    };
+    for n in 0..40 {
+        let at = AppendContext {
+            now_ms: time(n),
+            ..client(0)
+        };
+        assert_eq!(log.append(&batch(1, 100), at).unwrap().first_offset, n);
+    }
+    let found = |log: &Log| -> Vec<Option<i64>> {
+        let times = [0, 520_000, 1_000_000, 1_010_500, 1_019_000, 1_019_001];
+        let ask = |at| log.reader().offset_by_time(at, i64::MAX).unwrap();
+        times.map(|at| ask(at).map(|one| one.offset)).into()
+    };
+    let by_time = [Some(0), Some(0), Some(0), Some(11), Some(19), None];
+    assert_eq!(found(&log), by_time);
+    log.close().unwrap();
+    drop(log);
+    let mut log = open_crashed(dir.path(), config);
+    assert_eq!(found(&log), by_time);
+    // What was written last is the oldest by its time, and stays behind what is young.
+    assert!(log.retain(40, 1_025_000).unwrap().plan.gone.is_empty());
+    let later = log.retain(40, 1_050_000).unwrap();
+    later.doomed.remove().unwrap();
+    assert_eq!(log.log_start_offset(), 40);
 }

@@ -203,7 +203,7 @@ impl LogReader {
         self.shared.log_end()
     }
 
-    /// Everything below was made durable by this process.
+    /// Everything below is durable.
     pub(crate) fn durable_offset(&self) -> i64 {
         self.shared.durable.load(Ordering::Acquire)
     }

@@ -100,6 +100,7 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
         }
         log.flush.truncated(open.recovery_point);
     }
+    log.shared.set_durable(log.flush.recovery_point());
     if log_end < log_start {
         // What was read is older than what may be read: begin anew where reading may begin.
         log.truncate_fully(log_start, open.now_ms)?.remove()?;
@@ -506,7 +507,8 @@ fn producers_at(
             if found.base_offset >= end {
                 break;
             }
-            if found.base_offset >= from {
+            // The log may begin inside a batch.
+            if found.last_offset >= from {
                 replay(&mut producers, &scan, &found)?;
             }
         }

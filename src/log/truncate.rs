@@ -29,7 +29,12 @@ impl Log {
             .partition_point(|segment| segment.base_offset <= offset);
         let gone = self.segments.split_off(keep);
         self.shared.set_segments(self.segments.clone());
+        let has_gone = !gone.is_empty();
         let doomed = self.doom(gone)?;
+        if has_gone {
+            // Else a crash could bring them back behind what is written from now on.
+            self.cache.disk().sync_dir(&self.folder).at(&self.folder)?;
+        }
         let active = Arc::clone(self.active_segment());
         self.tail_batches = self.tail_batches.saturating_sub(active.forget_tail(true));
         active.truncate_to(offset)?;

@@ -235,8 +235,12 @@ impl File {
     /// Writes all of `content` at `position`.
     pub(crate) fn write_all_at(&self, content: &[u8], position: u64) -> io::Result<()> {
         #[cfg(test)]
-        if sim_disk::writing(&self.0, position, content)? < content.len() {
-            return Err(io::ErrorKind::StorageFull.into());
+        {
+            let done = sim_disk::writing(&self.0, position, content)?;
+            if done < content.len() {
+                self.0.write_all_at(&content[..done], position)?;
+                return Err(io::ErrorKind::StorageFull.into());
+            }
         }
         self.0.write_all_at(content, position)
     }

@@ -2,8 +2,10 @@
 //! from the notes the folder is made again as a crash at any operation may have left it.
 //!
 //! What a sync covered is there. Of the rest, names survive in their order up to some point, each
-//! folder for itself; of a file's writes some survive, perhaps not in order, the last perhaps in
-//! part. An operation can be made to fail: a short write, a full disk, a sync that fails once.
+//! folder for itself; of a file's writes those up to some point, the last perhaps in part, or of
+//! each sector another number of them, for a disk writes back in its own order. An operation can be
+//! made to fail: a short write, a full disk, a sync that fails once. After a failed sync the kernel
+//! takes what was written for clean: a later sync succeeds and covers none of it.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -16,9 +18,19 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// A file, whatever it is called; numbers of removed files are used again by the file system.
 type Inode = (u64, u32);
+
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
+/// Operations before a crash that are shown when it did harm.
+const SHOWN: usize = 12;
+/// How often a long run tells of itself, in worlds.
+const TELL: u64 = 500;
 
 /// What was done to the disk.
 #[derive(Clone, Debug)]
@@ -31,6 +43,7 @@ enum Op {
     Write(Inode, u64, Vec<u8>),
     SetLen(Inode, u64),
     Sync(Inode),
+    SyncFailed(Inode),
     /// The test has promised something.
     Mark(usize),
 }
@@ -51,20 +64,38 @@ pub(crate) struct Journal {
     /// How often a number was given to a new file.
     uses: HashMap<u64, u32>,
     failure: Option<(usize, Failure)>,
+    /// How many of them stand for what was there when it began.
+    found: usize,
 }
 
 thread_local! {
-    static JOURNAL: RefCell<Option<Journal>> = const { RefCell::new(None) };
+    static JOURNAL: RefCell<Option<Arc<Mutex<Journal>>>> = const { RefCell::new(None) };
 }
 
-/// Begins to note what this thread does to the disk.
+/// Begins to note what this thread, and those that it starts, do to the disk.
 pub(crate) fn begin() {
-    JOURNAL.set(Some(Journal::default()));
+    JOURNAL.set(Some(Arc::default()));
+}
+
+/// Begins on a folder that is there already, all of it durable.
+pub(crate) fn begin_on(root: &Path) -> io::Result<()> {
+    let mut journal = Journal::default();
+    journal.find(root)?;
+    journal.found = journal.ops.len();
+    JOURNAL.set(Some(Arc::new(Mutex::new(journal))));
+    Ok(())
 }
 
 /// Ends, with the notes.
 pub(crate) fn end() -> Journal {
-    JOURNAL.take().expect("it was begun")
+    let journal = JOURNAL.take().expect("it was begun");
+    std::mem::take(&mut *journal.lock())
+}
+
+/// What a new thread is to be given, so that it notes into the same journal as this one.
+pub(super) fn heritage() -> impl FnOnce() + Send + 'static {
+    let journal = JOURNAL.with_borrow(Clone::clone);
+    move || JOURNAL.set(journal)
 }
 
 /// Makes the operation fail that comes after so many others.
@@ -78,13 +109,34 @@ pub(crate) fn mark(number: usize) {
 }
 
 fn with<T>(work: impl FnOnce(&mut Journal) -> T) -> Option<T> {
-    JOURNAL.with_borrow_mut(|journal| journal.as_mut().map(work))
+    JOURNAL.with_borrow(|journal| journal.as_ref().map(|journal| work(&mut journal.lock())))
 }
 
 impl Journal {
     fn inode(&self, file: &fs::File) -> Inode {
         let number = file.metadata().map_or(0, |meta| meta.ino());
         (number, self.uses.get(&number).copied().unwrap_or(0))
+    }
+
+    /// Notes what stands in a folder.
+    fn find(&mut self, folder: &Path) -> io::Result<()> {
+        self.ops.push(Op::MakeDir(folder.to_owned()));
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                self.find(&path)?;
+                continue;
+            }
+            let inode = (fs::metadata(&path)?.ino(), 0);
+            let content = fs::read(&path)?;
+            self.ops.push(Op::Create(path, inode));
+            self.ops.push(Op::Write(inode, 0, content));
+            self.ops.push(Op::Sync(inode));
+        }
+        self.ops.push(Op::SyncDir(folder.to_owned()));
+        self.ops
+            .extend(folder.parent().map(|parent| Op::SyncDir(parent.to_owned())));
+        Ok(())
     }
 
     /// The failure of this operation, if it is to fail.
@@ -159,10 +211,11 @@ pub(super) fn set_len(file: &fs::File, len: u64) {
 /// Whether that was noted, which is as good as done.
 pub(super) fn synced(file: &fs::File) -> io::Result<bool> {
     with(|journal| {
+        let inode = journal.inode(file);
         if journal.failing().is_some() {
+            journal.ops.push(Op::SyncFailed(inode));
             return Err(io::ErrorKind::Other.into());
         }
-        let inode = journal.inode(file);
         journal.ops.push(Op::Sync(inode));
         Ok(true)
     })
@@ -183,6 +236,11 @@ impl Journal {
         self.ops.len()
     }
 
+    /// How many of them stand for what was there when it began.
+    pub(crate) fn found(&self) -> usize {
+        self.found
+    }
+
     /// The last `count` operations before `at`.
     pub(crate) fn describe(&self, at: usize, count: usize) -> String {
         let from = at.saturating_sub(count);
@@ -195,6 +253,7 @@ impl Journal {
             | Op::SyncDir(..)
             | Op::SetLen(..)
             | Op::Sync(..)
+            | Op::SyncFailed(..)
             | Op::Mark(..) => format!("{op:?}"),
         };
         let shown: Vec<String> = self.ops[from..at].iter().map(show).collect();
@@ -278,45 +337,137 @@ fn names(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> BTreeMap<PathBuf
 }
 
 fn contents(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> HashMap<Inode, Vec<u8>> {
-    let mut done: BTreeMap<Inode, (Vec<&Op>, usize)> = BTreeMap::new();
+    let mut histories: BTreeMap<Inode, History<'_>> = BTreeMap::new();
     for op in ops {
         match op {
             Op::Write(inode, ..) | Op::SetLen(inode, _) => {
-                done.entry(*inode).or_default().0.push(op);
+                histories.entry(*inode).or_default().changes.push(Change {
+                    op,
+                    state: State::Dirty,
+                });
             }
-            Op::Sync(inode) => {
-                let (all, durable) = done.entry(*inode).or_default();
-                *durable = all.len();
-            }
+            Op::Sync(inode) => histories.entry(*inode).or_default().settle(State::Durable),
+            Op::SyncFailed(inode) => histories.entry(*inode).or_default().settle(State::Doubtful),
             _ => {}
         }
     }
-    let mut files = HashMap::new();
-    for (inode, (all, durable)) in done {
-        let pending = all.len() - durable;
-        let survive = durable + some_of(pending, chance);
-        let in_order = chance(4) > 0;
-        let mut content = Vec::new();
-        for (at, op) in all.iter().enumerate() {
-            let lost = at >= survive || (at >= durable && !in_order && chance(3) == 0);
-            let torn = at + 1 == survive && at >= durable && chance(3) == 0;
-            match op {
-                _ if lost => {}
-                Op::Write(_, position, bytes) => {
-                    let count = if torn {
-                        chance(bytes.len() + 1)
-                    } else {
-                        bytes.len()
-                    };
-                    put(&mut content, *position, &bytes[..count]);
-                }
-                Op::SetLen(_, len) => content.resize(usize::try_from(*len).unwrap_or(0), 0),
-                _ => {}
+    let left = histories.into_iter().map(|(inode, history)| {
+        let content = match chance(4) {
+            0 => history.scattered(chance),
+            _ => history.in_order(chance),
+        };
+        (inode, content)
+    });
+    left.collect()
+}
+
+/// What was done to one file's content.
+#[derive(Default)]
+struct History<'a> {
+    changes: Vec<Change<'a>>,
+}
+
+struct Change<'a> {
+    op: &'a Op,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A sync would cover it.
+    Dirty,
+    /// Its sync failed: whether it is on the disk nobody knows.
+    Doubtful,
+    Durable,
+}
+
+impl Change<'_> {
+    fn is_cut(&self) -> bool {
+        matches!(self.op, Op::SetLen(..))
+    }
+
+    fn touches(&self, sector: usize) -> bool {
+        let Op::Write(_, position, bytes) = self.op else {
+            return false;
+        };
+        let at = usize::try_from(*position).unwrap_or(0);
+        at < sector + SECTOR && at + bytes.len() > sector
+    }
+
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self.op {
+            Op::Write(_, position, bytes) => put(content, *position, bytes),
+            Op::SetLen(_, len) => content.resize(usize::try_from(*len).unwrap_or(0), 0),
+            _ => {}
+        }
+    }
+}
+
+impl History<'_> {
+    /// A sync ends: what was dirty is so no more.
+    fn settle(&mut self, state: State) {
+        for change in self.changes.iter_mut().rev() {
+            match change.state {
+                State::Dirty => change.state = state,
+                State::Doubtful => {}
+                State::Durable => return,
             }
         }
-        files.insert(inode, content);
     }
-    files
+
+    /// After how many changes everything durable is there.
+    fn durable(&self) -> usize {
+        let last = self
+            .changes
+            .iter()
+            .rposition(|one| one.state == State::Durable);
+        last.map_or(0, |last| last + 1)
+    }
+
+    fn after(&self, count: usize) -> Vec<u8> {
+        let mut content = Vec::new();
+        for change in &self.changes[..count] {
+            change.apply(&mut content);
+        }
+        content
+    }
+
+    /// Everything up to some change, and perhaps a part of the next.
+    fn in_order(&self, chance: &mut dyn FnMut(usize) -> usize) -> Vec<u8> {
+        let durable = self.durable();
+        let count = durable + some_of(self.changes.len() - durable, chance);
+        let mut content = self.after(count);
+        if let Some(Op::Write(_, position, bytes)) = self.changes.get(count).map(|next| next.op)
+            && chance(3) == 0
+        {
+            put(&mut content, *position, &bytes[..chance(bytes.len() + 1)]);
+        }
+        content
+    }
+
+    /// Of each sector what it was after some change, within a length and cuts that are in order.
+    fn scattered(&self, chance: &mut dyn FnMut(usize) -> usize) -> Vec<u8> {
+        let durable = self.durable();
+        let count = durable + some_of(self.changes.len() - durable, chance);
+        let cut_before = self.changes[..count].iter().rposition(Change::is_cut);
+        let cut_after = self.changes[count..].iter().position(Change::is_cut);
+        let until = cut_after.map_or(self.changes.len(), |after| count + after);
+        let mut content = self.after(count);
+        for sector in (0..content.len()).step_by(SECTOR) {
+            let is_kept = |one: &Change<'_>| one.state == State::Durable && one.touches(sector);
+            let kept = self.changes[..until]
+                .iter()
+                .rposition(is_kept)
+                .max(cut_before);
+            let kept = kept.map_or(0, |kept| kept + 1);
+            let version = self.after(kept + some_of(until - kept, chance));
+            let end = content.len().min(sector + SECTOR);
+            for (at, byte) in content[sector..end].iter_mut().enumerate() {
+                *byte = version.get(sector + at).copied().unwrap_or(0);
+            }
+        }
+        content
+    }
 }
 
 fn put(content: &mut Vec<u8>, position: u64, bytes: &[u8]) {
@@ -360,4 +511,23 @@ impl Crashed {
         }
         Ok(())
     }
+}
+
+/// Runs worlds by their seeds: a few, or those that the environment names. `BARNABAS_CRASH_SEED=7`
+/// runs one, `BARNABAS_CRASH_SEEDS=10000` so many from `BARNABAS_CRASH_FIRST` on. Each is told how
+/// many operations to show of a failure.
+pub(crate) fn worlds(few: u64, run: impl Fn(u64, usize)) {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    if let Some(seed) = number("BARNABAS_CRASH_SEED") {
+        return run(seed, usize::MAX);
+    }
+    let count = number("BARNABAS_CRASH_SEEDS").unwrap_or(few);
+    let first = number("BARNABAS_CRASH_FIRST").unwrap_or(0);
+    for done in 0..count {
+        run(first + done, SHOWN);
+        if (done + 1) % TELL == 0 {
+            println!("{} worlds", done + 1);
+        }
+    }
+    println!("{count} worlds from seed {first}");
 }

@@ -113,6 +113,14 @@ pub(crate) fn thread(
     name: &'static str,
     work: impl FnOnce() + Send + 'static,
 ) -> io::Result<thread::JoinHandle<()>> {
+    #[cfg(test)]
+    let work = {
+        let inherit = super::sim_disk::heritage();
+        move || {
+            inherit();
+            work();
+        }
+    };
     thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
