@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use tracing::warn;
 
 use crate::os::disk::{Disk, File};
 use crate::protocol::records::batch::{Batch, Header};
@@ -88,7 +89,8 @@ impl MetadataLog {
         log.end = bases.first().copied().unwrap_or(0);
         // Counted from zero until `begin_at` is told the anchor.
         for (at, base) in bases.iter().enumerate() {
-            if !log.load(*base)? {
+            let is_newest = at + 1 == bases.len();
+            if !log.load(*base, is_newest)? {
                 log.drop_empty(&bases[at + 1..])?;
                 break;
             }
@@ -106,7 +108,7 @@ impl MetadataLog {
     }
 
     /// Takes in a segment; false when its end had to be cut, so that nothing may follow.
-    fn load(&mut self, base: i64) -> Result<bool, Fault> {
+    fn load(&mut self, base: i64, is_newest: bool) -> Result<bool, Fault> {
         let mut segment = Segment::open(self.folder.disk, &self.folder.dir, base)?;
         let file = Arc::clone(&segment.file);
         let expected = self.expected();
@@ -118,7 +120,7 @@ impl MetadataLog {
         let valid = valid.at("read", &segment.path)?;
         let whole = file.len().at("read", &segment.path)?;
         if valid < whole {
-            self.check_tail(&segment, valid)?;
+            self.check_tail(&segment, valid, is_newest)?;
             segment.cut(valid)?;
         }
         segment.write_indexes()?;
@@ -133,18 +135,24 @@ impl MetadataLog {
         }
     }
 
-    /// Refuses to cut a segment if a valid batch follows in it.
-    fn check_tail(&self, segment: &Segment, valid: u64) -> Result<(), Fault> {
-        let next = scan::next_valid(&segment.file, valid, self.expected());
-        match next.at("read", &segment.path)? {
-            None => Ok(()),
-            Some(next) => Err(Fault::Damaged {
-                path: segment.path.clone(),
-                position: valid,
-                next_path: segment.path.clone(),
-                next,
-            }),
+    /// Refuses to cut a segment if a valid batch follows in it, unless both are of an append that a
+    /// crash tore: only to the newest segment may one have been under way.
+    fn check_tail(&self, segment: &Segment, valid: u64, is_newest: bool) -> Result<(), Fault> {
+        let Segment { file, path, .. } = segment;
+        let next = scan::next_valid(file, valid, self.expected());
+        let Some(next) = next.at("read", path)? else {
+            return Ok(());
+        };
+        if is_newest && scan::is_unwritten(file, valid, next).at("read", path)? {
+            warn!(path = %path.display(), position = valid, next, "an append was torn and is cut off");
+            return Ok(());
         }
+        Err(Fault::Damaged {
+            path: path.clone(),
+            position: valid,
+            next_path: path.clone(),
+            next,
+        })
     }
 
     /// Removes the segments after a cut; they must hold no valid batch.
@@ -281,9 +289,13 @@ impl MetadataLog {
         let Some(place) = self.place(index).copied() else {
             return Ok(());
         };
-        while self.segments.last().is_some_and(|s| s.base > place.segment) {
-            let segment = self.segments.pop().expect("it was just seen");
-            segment.delete(self.folder.disk)?;
+        let kept = self.segments.partition_point(|s| s.base <= place.segment);
+        if kept < self.segments.len() {
+            for segment in self.segments.drain(kept..).rev() {
+                segment.delete(self.folder.disk)?;
+            }
+            // What is cut next must not be found with batches that follow it.
+            self.sync_dir()?;
         }
         let old = self.segments.pop().expect("a place names a segment");
         old.cut(place.position)?;

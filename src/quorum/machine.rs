@@ -273,7 +273,13 @@ impl Builder {
     }
 }
 
-fn write(shared: &Shared, id: SnapshotId, preface: &Preface, image: &Image) -> Result<(), Fault> {
+/// Writes a snapshot and lets go of what no kept one needs.
+pub(super) fn write(
+    shared: &Shared,
+    id: SnapshotId,
+    preface: &Preface,
+    image: &Image,
+) -> Result<(), Fault> {
     let (disk, dir) = (shared.disk, &shared.dir);
     if !disk.exists(&dir.join(id.file_name())) {
         snapshot::write(disk, dir, id, preface, &image.records(), clock::wall_ms())?;

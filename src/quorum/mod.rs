@@ -40,6 +40,8 @@ mod transport;
 mod wire;
 
 #[cfg(test)]
+mod crash_world_test;
+#[cfg(test)]
 mod quorum_test;
 #[cfg(test)]
 mod voters_test;

@@ -107,7 +107,8 @@ async fn begin(
     })
 }
 
-fn share(
+/// What the parts have in common, with the newest snapshot already taken in.
+pub(super) fn share(
     settings: &Settings,
     disk: Disk,
     opened: Opened,

@@ -44,6 +44,11 @@ pub(super) fn open(settings: &Settings, disk: Disk) -> Result<Opened, Fault> {
         segment_bytes: settings.segment_bytes,
     };
     let mut log = MetadataLog::open(folder, basis.clone())?;
+    if settings.voters.len() > 1 {
+        // Read back is not durable, and other voters are told that this one has it. An only voter
+        // begins with a batch of its own, whose sync covers all.
+        log.sync()?;
+    }
     let newest = snapshot.as_ref().map(|(id, _)| *id);
     begin(&mut log, &basis, newest, disk, &dir)?;
     log.write_epochs()?;

@@ -2,13 +2,19 @@
 //!
 //! A crash leaves at most a torn tail: one append is under way at a time, and nothing of it was
 //! acknowledged. So a bad place may be cut off only if no valid batch follows; otherwise
-//! acknowledged records would be lost, and the node must not start.
+//! acknowledged records would be lost, and the node must not start. But a disk that loses its power
+//! writes the sectors of one append in any order: where one was never written, as its zeros tell,
+//! what follows belongs to the same append (etcd's write-ahead log tells torn entries so too).
 
 use std::io;
 
 use crate::os::disk::File;
 use crate::protocol::records::batch::{BadBatch, Batch};
 
+/// What a disk writes as a whole.
+const SECTOR: u64 = 512;
+/// The base offset, with which a batch begins.
+const OFFSET_BYTES: u64 = 8;
 /// Bytes read at once.
 const WINDOW: usize = 1 << 20;
 
@@ -59,6 +65,27 @@ pub(super) fn next_valid(
         }
     }
     Ok(None)
+}
+
+/// Whether a sector between a bad place and the next valid batch was never written: it is all
+/// zeros, or from the bad place on.
+pub(super) fn is_unwritten(file: &File, position: u64, next: u64) -> io::Result<bool> {
+    let mut window = Window::new(file)?;
+    let mut at = position;
+    // A batch begins with zeros, so that it may seem to begin in a sector that was not written.
+    while let end = (at / SECTOR + 1) * SECTOR
+        && end < next + OFFSET_BYTES
+    {
+        let len = usize::try_from(end - at).unwrap_or(usize::MAX);
+        if window.bytes_at(at, len)?[..len]
+            .iter()
+            .all(|byte| *byte == 0)
+        {
+            return Ok(true);
+        }
+        at = end;
+    }
+    Ok(false)
 }
 
 fn fits(batch: &Batch<'_>, expected: Expected) -> bool {

@@ -153,7 +153,7 @@ impl Peers {
         Ok(wire::encode(&Ballot::from(&answer.vote)))
     }
 
-    fn keep(&self, install: &Install) -> Result<Snapshot<Types>, Fault> {
+    pub(super) fn keep(&self, install: &Install) -> Result<Snapshot<Types>, Fault> {
         let Shared { disk, dir, .. } = &*self.shared;
         let id = SnapshotId {
             end_offset: install.last.end_offset,
