@@ -56,6 +56,16 @@ impl Partition {
         self.durability.owed.load(Ordering::Acquire) >= end && self.reader().durable_offset() < end
     }
 
+    /// How far others may see what was appended. Kafka flushes within the append, before the high
+    /// watermark can move (UnifiedLog.append): so many records as `flush.messages` says are never
+    /// seen before they are durable.
+    pub(super) fn seen_up_to(&self) -> i64 {
+        let reader = self.reader();
+        let undurable = reader.config().flush_messages.max(1) - 1;
+        let most = reader.durable_offset().saturating_add(undurable);
+        reader.log_end_offset().min(most)
+    }
+
     /// Waits until records below `end` are durable, if they have to be.
     pub(crate) async fn made_durable(self: &Arc<Self>, end: i64) -> Result<(), ErrorCode> {
         if !self.owes_flush(end) {
@@ -78,6 +88,7 @@ impl Partition {
         match flush.and_then(|flush| flush.sync().map(|()| flush)) {
             Ok(flush) => {
                 self.with_log(|log| log.end_flush(&flush));
+                self.advance();
                 Ok(())
             }
             Err(fault) => {
@@ -134,7 +145,9 @@ mod tests {
             assert_eq!(appended.unwrap().flush, Wish::Now);
         }
         assert!(partition.owes_flush(1) && partition.owes_flush(5));
+        assert_eq!(partition.high_watermark(), 0, "nobody sees them before");
         partition.made_durable(2).await.unwrap();
+        assert_eq!(partition.high_watermark(), 5);
         assert!(!partition.owes_flush(5));
         assert_eq!(partition.reader().durable_offset(), 5);
         assert_eq!(partition.with_log(|log| log.recovery_point()), 5);
@@ -155,9 +168,16 @@ mod tests {
         let planned = partition.background.next_due().unwrap();
         assert!(planned > clock::now() && planned <= clock::now() + Duration::from_secs(1));
         append().await.unwrap();
+        assert_eq!(partition.high_watermark(), 2);
         assert_eq!(append().await.unwrap().flush, Wish::Now);
         assert!(partition.owes_flush(3));
+        assert_eq!(
+            partition.high_watermark(),
+            2,
+            "the third is seen once all are durable"
+        );
         partition.flush_now().unwrap();
         assert!(!partition.owes_flush(3));
+        assert_eq!(partition.high_watermark(), 3);
     }
 }

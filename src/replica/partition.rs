@@ -225,6 +225,10 @@ impl Partition {
         *self.role.write() = Arc::new(role);
         drop(log);
         self.advance();
+        if self.seen_up_to() < self.reader.log_end_offset() {
+            // Of what was read back after a crash nobody waits for the flush.
+            self.flush_soon();
+        }
         self.waiting.wake();
         Ok(())
     }
@@ -474,12 +478,12 @@ impl Partition {
     }
 
     /// Raises the high watermark as far as the replicas allow and wakes those who wait.
-    fn advance(&self) {
+    pub(super) fn advance(&self) {
         let role = self.role();
         if role.leader != self.node {
             return;
         }
-        let end = self.reader.log_end_offset();
+        let end = self.seen_up_to();
         let before = self.high_watermark.load(Ordering::Acquire);
         // No other replica fetches from this node yet, so none of them is heard of.
         let now = role
