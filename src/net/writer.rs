@@ -13,6 +13,10 @@ use crate::protocol::chunk::{Chunk, Chunks, FileSlice};
 /// buffer of the copying writer.
 const PIECE: usize = 1 << 20;
 
+/// The same for whoever reads what was not in memory: he does not wait for records, and others on his
+/// thread do.
+const COLD_PIECE: usize = 128 << 10;
+
 /// The most pieces given to one vectored write.
 const PIECES: usize = 64;
 
@@ -87,19 +91,23 @@ async fn write_bytes(stream: &TcpStream, chunks: &[Chunk]) -> io::Result<usize> 
 
 async fn write_slice(stream: &TcpStream, slice: &FileSlice) -> io::Result<()> {
     let mut rest = slice.clone();
+    let mut piece = PIECE;
     while rest.len > 0 {
-        let len = rest.len.min(PIECE);
-        let sent = if residency::is_resident(&rest.file, rest.position, len) {
+        let mut len = rest.len.min(piece);
+        let mut is_resident = residency::is_resident(&rest.file, rest.position, len);
+        if !is_resident && len > COLD_PIECE {
+            piece = COLD_PIECE;
+            len = COLD_PIECE;
+            is_resident = residency::is_resident(&rest.file, rest.position, len);
+        }
+        let sent = if is_resident {
             splice::send_file(stream, &rest.file, rest.position, len).await?
         } else {
-            copy(
-                stream,
-                FileSlice {
-                    len,
-                    ..rest.clone()
-                },
-            )
-            .await?
+            let cold = FileSlice {
+                len,
+                ..rest.clone()
+            };
+            copy(stream, cold).await?
         };
         if sent == 0 {
             // The frame's size is out already: nothing but closing is left.
@@ -110,6 +118,10 @@ async fn write_slice(stream: &TcpStream, slice: &FileSlice) -> io::Result<()> {
         }
         rest.position += sent as u64;
         rest.len -= sent;
+        if rest.len > 0 {
+            // A socket that takes all would keep the thread for the whole answer.
+            tokio::task::yield_now().await;
+        }
     }
     Ok(())
 }
