@@ -16,6 +16,7 @@ pub mod load;
 pub mod probes;
 pub mod process;
 pub mod stock;
+pub mod storage;
 pub mod text;
 pub mod tools;
 pub mod wire;

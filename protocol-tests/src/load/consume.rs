@@ -4,6 +4,7 @@
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,11 +45,12 @@ pub struct Drained {
 pub fn run(drain: &Drain) -> io::Result<Drained> {
     let began = Instant::now();
     let mut all = Drained::default();
+    let never = AtomicBool::new(false);
     thread::scope(|scope| {
         let running: Vec<_> = drain
             .targets
             .iter()
-            .map(|target| scope.spawn(|| consume(drain, *target)))
+            .map(|target| scope.spawn(|| consume(drain, *target, &never)))
             .collect();
         running.into_iter().try_for_each(|one| {
             let one = one.join().unwrap_or_else(|_| Err(wrong("a panic")))?;
@@ -61,7 +63,12 @@ pub fn run(drain: &Drain) -> io::Result<Drained> {
     Ok(all)
 }
 
-fn consume(drain: &Drain, target: Target) -> io::Result<Drained> {
+/// Runs a consumer of the first target, until it is over or told to stop.
+pub fn run_until(drain: &Drain, stop: &AtomicBool) -> io::Result<Drained> {
+    consume(drain, drain.targets[0], stop)
+}
+
+fn consume(drain: &Drain, target: Target, stop: &AtomicBool) -> io::Result<Drained> {
     let appetite = Appetite {
         max_wait_ms: 500,
         min_bytes: 1,
@@ -70,7 +77,7 @@ fn consume(drain: &Drain, target: Target) -> io::Result<Drained> {
     let mut consumer = Consumer::open(drain.port, target, appetite)?;
     let mut done = Drained::default();
     let mut offset = 0;
-    while done.bytes < drain.bytes {
+    while done.bytes < drain.bytes && !stop.load(Ordering::Relaxed) {
         let fetched = consumer.fetch(offset)?;
         consumer.drain()?;
         done.requests += 1;

@@ -65,9 +65,7 @@ struct Loop {
     frame: usize,
     depth: u64,
     sent: u64,
-    answered: u64,
-    answers: Vec<u8>,
-    filled: usize,
+    answers: Answers,
 }
 
 impl Loop {
@@ -79,16 +77,14 @@ impl Loop {
             frame: frame.len(),
             depth: load.depth as u64,
             sent: 0,
-            answered: 0,
-            answers: vec![0; ANSWERS],
-            filled: 0,
+            answers: Answers::new(),
         })
     }
 
     fn run(mut self, requests: u64) -> io::Result<()> {
-        while self.answered < requests {
-            self.send(requests.min(self.answered + self.depth))?;
-            self.receive()?;
+        while self.answers.count < requests {
+            self.send(requests.min(self.answers.count + self.depth))?;
+            self.answers.receive(&mut self.stream)?;
         }
         Ok(())
     }
@@ -108,22 +104,81 @@ impl Loop {
         }
         Ok(())
     }
+}
+
+/// The answers of one connection.
+struct Answers {
+    count: u64,
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Answers {
+    fn new() -> Self {
+        Self {
+            count: 0,
+            bytes: vec![0; ANSWERS],
+            filled: 0,
+        }
+    }
 
     /// Reads once, and checks the answers that are whole.
-    fn receive(&mut self) -> io::Result<()> {
-        let read = self.stream.read(&mut self.answers[self.filled..])?;
+    fn receive(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        let read = stream.read(&mut self.bytes[self.filled..])?;
         if read == 0 {
             return Err(wrong("the broker closed the connection"));
         }
         self.filled += read;
         let mut at = 0;
-        while let Some(answer) = whole(&self.answers[at..self.filled])? {
-            read_produced(answer, correlation(self.answered))?;
-            self.answered += 1;
+        while let Some(answer) = whole(&self.bytes[at..self.filled])? {
+            read_produced(answer, correlation(self.count))?;
+            self.count += 1;
             at += answer.len();
         }
-        self.answers.copy_within(at..self.filled, 0);
+        self.bytes.copy_within(at..self.filled, 0);
         self.filled -= at;
+        Ok(())
+    }
+}
+
+/// One connection for batches that are all different.
+pub struct Stream {
+    stream: TcpStream,
+    target: Target,
+    acks: i16,
+    sent: u64,
+    answers: Answers,
+}
+
+impl Stream {
+    pub fn open(port: u16, target: Target, acks: i16) -> io::Result<Self> {
+        Ok(Self {
+            stream: connect(port)?,
+            target,
+            acks,
+            sent: 0,
+            answers: Answers::new(),
+        })
+    }
+
+    /// Sends a batch; one request more may be in flight meanwhile.
+    pub fn send(&mut self, batch: &Batch) -> io::Result<()> {
+        let mut frame = ProduceFrame::new(self.target, batch, self.acks).bytes;
+        set_correlation(&mut frame, correlation(self.sent));
+        self.sent += 1;
+        self.stream.write_all(&frame)?;
+        self.wait(1)
+    }
+
+    /// Waits until all is acknowledged.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.wait(0)
+    }
+
+    fn wait(&mut self, in_flight: u64) -> io::Result<()> {
+        while self.sent - self.answers.count > in_flight {
+            self.answers.receive(&mut self.stream)?;
+        }
         Ok(())
     }
 }
