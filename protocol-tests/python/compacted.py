@@ -1,7 +1,8 @@
 """Keyed records of every kind in compacted topics: compacted.py BOOTSTRAP write|more|read
 
-`write` makes one topic a codec, and one with transactions, each with several closed segments;
-`more` adds records to them, `read` prints what a consumer sees of each key, newest last.
+`write` makes one topic a codec, and one with transactions, each with several closed segments, and
+one that is trimmed, in which a group has committed; `more` adds to all of them, `read` prints what
+a consumer sees of each key, newest last, and of the trimmed topic and its group.
 """
 
 import sys
@@ -12,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 BOOTSTRAP, TASK = sys.argv[1:3]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+TRIMMED = TopicPartition("trimmed", 0)
 TOPICS = [f"compacted-{codec}" for codec in CODECS] + ["compacted-transactions"]
 # Each step of a record's time closes a segment.
 CONFIG = {
@@ -28,15 +30,18 @@ def main():
     if TASK == "write":
         admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
         wanted = [NewTopic(topic, 1, 1, config=CONFIG) for topic in TOPICS]
+        wanted.append(NewTopic(TRIMMED.topic, 1, 1, config={"segment.ms": "1000"}))
         for future in admin.create_topics(wanted).values():
             future.result(30)
         for codec in CODECS:
             batches(codec, 0)
         transactions(0)
+        trimmed(admin, 0)
     elif TASK == "more":
         for codec in CODECS:
             batches(codec, 1_000_000)
         transactions(1_000_000)
+        trimmed(AdminClient({"bootstrap.servers": BOOTSTRAP}), 1_000_000)
     else:
         read()
 
@@ -99,30 +104,60 @@ def transactions(later):
         assert last.flush(30) == 0
 
 
+def trimmed(admin, later):
+    for codec in CODECS:
+        plain = producer(compression_type=codec)
+        for n in range(8):
+            at = START + later + n * 500
+            plain.produce(TRIMMED.topic, f"{codec} {n} {later}".encode(), b"k", 0, timestamp=at)
+        assert plain.flush(30) == 0
+    offset = 9 if later == 0 else 21
+    cut = TopicPartition(TRIMMED.topic, 0, offset)
+    for future in admin.delete_records([cut]).values():
+        future.result(30)
+    consumer = reader()
+    cut.offset += 4
+    consumer.commit(offsets=[cut], asynchronous=False)
+    consumer.close()
+
+
+def reader():
+    return Consumer(
+        {
+            "bootstrap.servers": BOOTSTRAP,
+            "group.id": "trimmers",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+
+
+def messages(topic):
+    consumer = reader()
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    while True:
+        message = consumer.poll(30)
+        assert message is not None, f"{topic}: no end after 30 seconds"
+        if message.error():
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            break
+        yield message
+    consumer.close()
+
+
 def read():
     for topic in TOPICS:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": BOOTSTRAP,
-                "group.id": "unused",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-            }
-        )
-        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        newest = {}
-        while True:
-            message = consumer.poll(30)
-            assert message is not None, f"{topic}: no end after 30 seconds"
-            if message.error():
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                break
-            newest[message.key()] = message.value()
-        consumer.close()
+        newest = {message.key(): message.value() for message in messages(topic)}
         for key in sorted(newest):
             if newest[key] is not None:
                 print(topic, key.decode(), newest[key].decode())
+    for message in messages(TRIMMED.topic):
+        print(TRIMMED.topic, message.offset(), message.timestamp()[1], message.value().decode())
+    consumer = reader()
+    [committed] = consumer.committed([TRIMMED], 30)
+    consumer.close()
+    print("committed", committed.offset)
 
 
 main()

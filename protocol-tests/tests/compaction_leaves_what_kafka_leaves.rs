@@ -21,6 +21,9 @@ const TOPICS: &[&str] = &[
     "compacted-transactions",
 ];
 
+/// Topics of which kafka-dump-log looks at every file.
+const DUMPED: &[&str] = &["trimmed", "__consumer_offsets"];
+
 const SETTINGS: &[(&str, &str)] = &[
     ("transaction.state.log.num.partitions", "1"),
     ("group.initial.rebalance.delay.ms", "0"),
@@ -96,7 +99,7 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
 /// What kafka-dump-log says of every file of the topics; it must find no fault.
 fn dump(broker: &Broker) -> String {
     let mut all = Vec::new();
-    for topic in TOPICS {
+    for topic in TOPICS.iter().chain(DUMPED) {
         let folder = broker.data().join(format!("{topic}-0"));
         for ending in [".log", ".index", ".timeindex", ".txnindex", ".snapshot"] {
             all.extend(files(&folder, ending));
@@ -157,13 +160,14 @@ fn comparable(text: &str) -> String {
     out
 }
 
-/// Only of the `.log` files: indexes of compressed batches lie where these do.
+/// Only of the `.log` files of compacted topics: indexes of compressed batches lie where these do.
 fn logs_of(text: &str) -> String {
     let mut out = String::new();
     let mut is_log = false;
     for line in comparable(text).lines() {
         if line.starts_with("Dumping ") {
-            is_log = line.ends_with(".log") || line.ends_with(".txnindex");
+            let is_wanted = line.ends_with(".log") || line.ends_with(".txnindex");
+            is_log = is_wanted && line.starts_with("Dumping compacted-");
         }
         if is_log {
             out += line;
@@ -224,5 +228,26 @@ fn what_stays_is_the_same() {
         ours.restart();
         assert_eq!(python("compacted.py", &ours, &["read"]), newest);
         ours.stop();
+    }
+    ours.switch_to(Kind::Barnabas);
+    ours.restart();
+    goes_on(ours);
+}
+
+/// Appends to the folder, trims and commits; everything is there after another compaction, after a
+/// kill, and for Kafka.
+fn goes_on(mut ours: Broker) {
+    python("compacted.py", &ours, &["more"]);
+    let newest = python("compacted.py", &ours, &["read"]);
+    wait_until_clean(&ours);
+    assert_eq!(python("compacted.py", &ours, &["read"]), newest);
+    ours.kill();
+    dump(&ours);
+    for kind in [Kind::Barnabas, Kind::ApacheKafka] {
+        ours.switch_to(kind);
+        ours.restart();
+        assert_eq!(python("compacted.py", &ours, &["read"]), newest);
+        ours.stop();
+        dump(&ours);
     }
 }
