@@ -46,7 +46,7 @@ pub(super) const IDLE: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
-    daily: 2,
+    daily: 1,
     // Hundredths of a percent: what neighbours add to them cannot be seen.
     counts: true,
     without: &[Kind::Control],
