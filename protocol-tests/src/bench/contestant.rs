@@ -107,9 +107,12 @@ impl Kind {
     }
 }
 
-/// A frozen broker must not be taken for a dead one, and what was deleted must go at once.
+/// A frozen broker must not be taken for a dead one. One that is killed must be: Apache Kafka lets its
+/// successor in only when its session is over.
+const FROZEN: (&str, &str) = ("broker.session.timeout.ms", "3600000");
+
+/// What was deleted must go at once.
 const BOTH: &[(&str, &str)] = &[
-    ("broker.session.timeout.ms", "3600000"),
     ("log.segment.delete.delay.ms", "100"),
     ("offsets.topic.replication.factor", "1"),
     ("transaction.state.log.replication.factor", "1"),
@@ -118,7 +121,6 @@ const BOTH: &[(&str, &str)] = &[
 
 /// config/server.properties of Apache Kafka 4.1, with the above.
 const SHIPPED: &[(&str, &str)] = &[
-    ("broker.session.timeout.ms", "3600000"),
     ("log.segment.delete.delay.ms", "100"),
     ("num.network.threads", "3"),
     ("num.io.threads", "8"),
@@ -138,7 +140,6 @@ const SHIPPED: &[(&str, &str)] = &[
 ];
 
 const TUNED: &[(&str, &str)] = &[
-    ("broker.session.timeout.ms", "3600000"),
     ("log.segment.delete.delay.ms", "100"),
     ("num.network.threads", "2"),
     ("num.io.threads", "4"),
@@ -168,6 +169,7 @@ pub struct Contestant {
     programs: Programs,
     controller_port: u16,
     process: Option<Running>,
+    is_shared: bool,
     topics: HashMap<String, Target>,
     made: usize,
 }
@@ -184,9 +186,16 @@ impl Contestant {
             programs: programs.clone(),
             controller_port: free_port(),
             process: None,
+            is_shared: false,
             topics: HashMap::new(),
             made: 0,
         })
+    }
+
+    /// It will be frozen between samples.
+    pub fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
     }
 
     /// Prepares an empty folder where that is a step of its own; how long that took.
@@ -261,7 +270,8 @@ impl Contestant {
              listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n",
             self.data().display()
         );
-        for (key, value) in self.kind.settings() {
+        let frozen = self.is_shared.then_some(&FROZEN);
+        for (key, value) in self.kind.settings().iter().chain(frozen) {
             lines += &format!("{key}={value}\n");
         }
         let path = self.folder.join("server.properties");

@@ -127,7 +127,8 @@ impl Field<'_> {
         }
         for kind in &self.plan.contestants {
             eprintln!("starting {}", kind.name());
-            let mut contestant = Contestant::new(*kind, &self.plan.programs, self.folder)?;
+            let contestant = Contestant::new(*kind, &self.plan.programs, self.folder)?;
+            let mut contestant = contestant.shared();
             contestant.start()?;
             eprintln!("warming {}", kind.name());
             let span = if kind.is_java() { 15 } else { 1 };
