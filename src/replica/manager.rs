@@ -16,7 +16,7 @@ use super::moving::Moves;
 use super::partition::{Partition, Role};
 use super::places::Places;
 use super::progress::Voice;
-use crate::base::{DirectoryId, NodeId, TopicId, TopicPartition};
+use crate::base::{DirectoryId, FastMap, NodeId, TopicId, TopicPartition};
 use crate::config::options::Options;
 use crate::log::dir::{LogDir, PartitionFolder};
 use crate::log::dirs::{FailedDir, Loading, LogDirs, LogHandle, NotMade};
@@ -47,7 +47,7 @@ pub(crate) struct Manager {
     node: NodeId,
     pub(super) options: Arc<Options>,
     dirs: LogDirs,
-    partitions: RwLock<HashMap<(TopicId, i32), Arc<Partition>>>,
+    partitions: RwLock<FastMap<(TopicId, i32), Arc<Partition>>>,
     pub(super) background: Arc<Background>,
     /// The metadata as it was followed last; held while it is.
     pub(super) followed: Mutex<Option<Arc<Image>>>,

@@ -27,6 +27,9 @@ use crate::wire::{Connection, topic_name};
 /// How long a start may take, a recovery of some GiB included.
 const LIMIT: Duration = Duration::from_secs(240);
 
+/// So many partitions of a new topic are each asked whether they are led.
+const FEW: usize = 16;
+
 /// A broker that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -312,11 +315,18 @@ impl Contestant {
         let topic = connection.create_topic(&name, partitions);
         let target = |partition| Target { topic, partition };
         let targets: Vec<Target> = (0..partitions).map(target).collect();
-        self.until_led(targets[targets.len() - 1])?;
+        // Of many partitions the last to be led stands for all.
+        let asked = match targets.len() {
+            ..=FEW => &targets[..],
+            all => &targets[all - 1..],
+        };
+        for target in asked {
+            self.until_led(*target)?;
+        }
         Ok((name, targets))
     }
 
-    /// A topic is created before its leader knows: one record is tried until it is taken.
+    /// A partition is created before its leader knows: one record is tried until it is taken.
     fn until_led(&self, target: Target) -> io::Result<()> {
         let load = Load {
             port: self.port,
