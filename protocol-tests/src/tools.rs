@@ -197,6 +197,7 @@ pub(crate) fn class(name: &str) -> &'static str {
         "kafka-metadata-quorum" => "org.apache.kafka.tools.MetadataQuorumCommand",
         "kafka-metadata-shell" => "org.apache.kafka.shell.MetadataShell",
         "kafka-producer-perf-test" => "org.apache.kafka.tools.ProducerPerformance",
+        "kafka-reassign-partitions" => "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
         "kafka-replica-verification" => "org.apache.kafka.tools.ReplicaVerificationTool",
         "kafka-storage" => "kafka.tools.StorageTool",
         "kafka-topics" => "org.apache.kafka.tools.TopicCommand",

@@ -282,11 +282,7 @@ async fn append_one(
     }
     let (records, header) = whole_batch(data)?;
     check_batch(ctx, &found.name, &header)?;
-    let partition = ctx
-        .parts
-        .replicas
-        .partition(found.id, data.index)
-        .ok_or(ErrorCode::NotLeaderOrFollower)?;
+    let partition = ctx.parts.replicas.find(found.id, data.index)?;
     let epoch = partition.role().leader_epoch;
     let is_compressed = header.codec() != Ok(Codec::None);
     let appended = partition

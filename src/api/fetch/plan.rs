@@ -190,6 +190,5 @@ fn find(ctx: &Context, asked: &Asked) -> Result<Arc<Partition>, ErrorCode> {
         // Only a session remembers the name of a topic that is gone.
         return Err(ErrorCode::InconsistentTopicId);
     }
-    let replica = ctx.parts.replicas.partition(topic.id, index);
-    replica.ok_or(ErrorCode::NotLeaderOrFollower)
+    ctx.parts.replicas.find(topic.id, index)
 }
