@@ -48,9 +48,10 @@ impl GroupMachine {
             return;
         };
         let is_initial = group.state == State::Empty;
-        if group.state == State::Completing {
-            release_syncs(group, turn, ErrorCode::RebalanceInProgress);
-        }
+        let released = match group.state {
+            State::Completing => release_syncs(group, turn, ErrorCode::RebalanceInProgress),
+            State::Empty | State::Preparing | State::Stable => Vec::new(),
+        };
         group.enter(State::Preparing, turn.now.wall_ms);
         let ms = match is_initial {
             true => {
@@ -68,6 +69,7 @@ impl GroupMachine {
         };
         self.timers.cancel(&Deadline::Sync(id.clone()));
         self.timers.set(Deadline::Join(id.clone()), turn.after(ms));
+        self.begin_sessions(turn, id, released);
         if !is_initial {
             self.complete_if_all(turn, id);
         }
@@ -197,10 +199,7 @@ impl GroupMachine {
                 sessions.push((member, found.session_timeout_ms));
             }
         }
-        for (member, ms) in sessions {
-            self.timers
-                .set(Deadline::Session(id.clone(), member), turn.after(ms));
-        }
+        self.begin_sessions(turn, id, sessions);
     }
 }
 
@@ -245,7 +244,8 @@ impl GroupMachine {
             };
             let record = group.record(|id, _| assigned(id));
             if record.value().map_or(0, |value| value.len()) > record_bytes_max {
-                release_syncs(group, turn, ErrorCode::UnknownServerError);
+                let released = release_syncs(group, turn, ErrorCode::UnknownServerError);
+                self.begin_sessions(turn, &ask.group, released);
                 self.rebalance(turn, &ask.group);
                 return;
             }
@@ -305,10 +305,7 @@ impl GroupMachine {
             turn.answer(ticket, Answer::SyncGroup(Ok(synced(group, assignment))));
             sessions.push((member, session_ms));
         }
-        for (member, ms) in sessions {
-            self.timers
-                .set(Deadline::Session(id.clone(), member), turn.after(ms));
-        }
+        self.begin_sessions(turn, id, sessions);
         if all_synced {
             self.timers.cancel(&Deadline::Sync(id.clone()));
         }
@@ -357,6 +354,15 @@ impl GroupMachine {
         }
     }
 
+    /// Members that waited for an answer have it, and must speak again within their sessions: while
+    /// they waited nothing was expected of them, and a session may be long over.
+    fn begin_sessions(&mut self, turn: &Turn, group: &Arc<str>, members: Vec<(Arc<str>, i32)>) {
+        for (member, ms) in members {
+            let session = Deadline::Session(group.clone(), member);
+            self.timers.set(session, turn.after(ms));
+        }
+    }
+
     /// A member was heard of: its session begins anew.
     pub(super) fn hear_of(&mut self, turn: &Turn, group: &Arc<str>, member: &Arc<str>) {
         let found = self.classic(group).and_then(|it| it.members.get(member));
@@ -366,14 +372,22 @@ impl GroupMachine {
         }
     }
 }
-/// Sends those who wait for the leader's word back, without an assignment.
-fn release_syncs(group: &mut ClassicGroup, turn: &mut Turn, error: ErrorCode) {
-    for member in group.members.values_mut() {
+/// Sends those who wait for the leader's word back, without an assignment: who they are, and how
+/// long their sessions last.
+fn release_syncs(
+    group: &mut ClassicGroup,
+    turn: &mut Turn,
+    error: ErrorCode,
+) -> Vec<(Arc<str>, i32)> {
+    let mut released = Vec::new();
+    for (id, member) in &mut group.members {
         member.assignment = Bytes::new();
         if let Some(ticket) = member.syncing.take() {
             turn.answer(ticket, Answer::SyncGroup(Err(error)));
+            released.push((id.clone(), member.session_timeout_ms));
         }
     }
+    released
 }
 
 /// What a member is told of the generation it is in.
