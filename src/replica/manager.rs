@@ -12,7 +12,7 @@ use super::background::{Background, Doomed};
 use super::config::{self, Told};
 use super::partition::{Partition, Role};
 use super::progress::Voice;
-use crate::base::{DirectoryId, NodeId, TopicId, TopicPartition};
+use crate::base::{DirectoryId, FastMap, NodeId, TopicId, TopicPartition};
 use crate::config::options::Options;
 use crate::log::dirs::{FailedDir, Loading, LogDirs, NotMade};
 use crate::log::recover::Progress;
@@ -39,7 +39,7 @@ pub(crate) struct Manager {
     node: NodeId,
     pub(super) options: Arc<Options>,
     dirs: LogDirs,
-    partitions: RwLock<HashMap<(TopicId, i32), Arc<Partition>>>,
+    partitions: RwLock<FastMap<(TopicId, i32), Arc<Partition>>>,
     pub(super) background: Arc<Background>,
     /// The metadata as it was followed last; held while it is.
     followed: Mutex<Option<Arc<Image>>>,

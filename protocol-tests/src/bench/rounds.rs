@@ -23,7 +23,8 @@ const TOUCHED: u64 = 3 << 29;
 pub struct Plan {
     pub cells: Vec<&'static Cell>,
     pub contestants: Vec<Kind>,
-    pub rounds: usize,
+    /// For every cell; `None` leaves it to the cells.
+    pub rounds: Option<usize>,
     pub programs: Programs,
     /// Where the raw rounds go.
     pub out: PathBuf,
@@ -105,7 +106,7 @@ pub fn run(plan: &Plan) -> io::Result<()> {
             Life::Shared => field.start_all()?,
             Life::Own => field.end_all()?,
         }
-        for round in 0..=plan.rounds {
+        for round in 0..=plan.rounds.unwrap_or(cell.daily) {
             field.round(cell, round as u64)?;
         }
     }
