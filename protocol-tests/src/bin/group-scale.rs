@@ -47,7 +47,9 @@ fn plan(arguments: &[String]) -> Result<Plan, String> {
     };
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
-        let value = words.next().ok_or(format!("{word} needs a value"))?;
+        let value = words
+            .next()
+            .ok_or_else(|| format!("{word} needs a value"))?;
         let number = || value.parse().map_err(|_| format!("{value} is no number"));
         match word.as_str() {
             "--members" => plan.size.members = number()?,

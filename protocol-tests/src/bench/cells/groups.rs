@@ -38,6 +38,7 @@ pub(super) const COMMITS: Cell = Cell {
     ],
     life: Life::Shared,
     real_time: true,
+    daily: 3,
     counts: false,
     // It keeps no groups.
     without: &[Kind::Control],
