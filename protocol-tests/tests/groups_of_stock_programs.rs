@@ -142,7 +142,7 @@ fn verifiable_clients_verify() {
     assert!(producer.wait_exit(LIMIT).success());
     for group in groups {
         let end = Instant::now() + LIMIT;
-        while group.iter().map(|it| consumed(it)).sum::<i64>() < 1000 {
+        while group.iter().map(consumed).sum::<i64>() < 1000 {
             assert!(Instant::now() < end, "{}", group[0].story());
             kcat(&broker, &["-L"]);
         }
