@@ -18,8 +18,8 @@ const REQUESTS: u64 = 2048;
 const FETCH: i32 = 1 << 20;
 
 /// A tenth more than was counted when they were set.
-const PRODUCE_ALLOCATIONS: f64 = 15.0;
-const FETCH_ALLOCATIONS: f64 = 33.0;
+const PRODUCE_ALLOCATIONS: f64 = 14.0;
+const FETCH_ALLOCATIONS: f64 = 24.0;
 
 fn load(broker: &Broker, batch: Batch, depth: usize) -> Load {
     let topic = Connection::open(broker).create_topic(&format!("depth-{depth}"), 1);

@@ -20,9 +20,6 @@ const FLEXIBLE: i16 = 9;
 /// First version that names topics by id (KIP-516).
 const TOPIC_IDS: i16 = 13;
 
-/// What a success takes at most: 38 bytes of fields and the counts around them.
-const PARTITION_BYTES: usize = 48;
-
 /// A response of versions from 3 on.
 #[derive(Debug, Default)]
 pub(crate) struct Produced(pub(crate) ProduceResponse);
@@ -35,13 +32,10 @@ impl Produced {
 }
 
 fn encode(response: &ProduceResponse, correlation_id: i32, version: i16) -> anyhow::Result<Bytes> {
-    let partitions = response.responses.iter().map(|topic| {
-        let names = topic.name.as_str().len() + size_of::<uuid::Uuid>() + 8;
-        names + topic.partition_responses.len() * PARTITION_BYTES
-    });
     let mut writer = Writer {
         version,
-        out: BytesMut::with_capacity(32 + partitions.sum::<usize>()),
+        // A buffer that is full needs no second allocation to be shared.
+        out: BytesMut::with_capacity(Sizes { version }.all(response)),
     };
     writer.out.put_u32(0);
     header::put_response(&mut writer.out, correlation_id, version >= FLEXIBLE);
@@ -53,6 +47,51 @@ fn encode(response: &ProduceResponse, correlation_id: i32, version: i16) -> anyh
     let size = u32::try_from(writer.out.len() - 4)?;
     writer.out[..4].copy_from_slice(&size.to_be_bytes());
     Ok(writer.out.freeze())
+}
+
+/// What successes take; anything else makes the buffer grow.
+struct Sizes {
+    version: i16,
+}
+
+impl Sizes {
+    fn all(&self, response: &ProduceResponse) -> usize {
+        let topics = response.responses.iter().map(|topic| self.topic(topic));
+        let (frame, throttle_time) = (4 + 4 + self.tags(), 4 + self.tags());
+        frame + self.count(response.responses.len()) + topics.sum::<usize>() + throttle_time
+    }
+
+    fn topic(&self, topic: &TopicProduceResponse) -> usize {
+        let name = topic.name.as_str().len();
+        let name = match self.version {
+            TOPIC_IDS.. => size_of::<uuid::Uuid>(),
+            FLEXIBLE.. => self.count(name) + name,
+            _ => 2 + name,
+        };
+        let count = topic.partition_responses.len();
+        name + self.count(count) + count * self.partition() + self.tags()
+    }
+
+    fn partition(&self) -> usize {
+        let log_start = if self.version >= LOG_START { 8 } else { 0 };
+        let no_errors = match self.version {
+            FLEXIBLE.. => 2,
+            RECORD_ERRORS.. => 4 + 2,
+            _ => 0,
+        };
+        4 + 2 + 8 + 8 + log_start + no_errors + self.tags()
+    }
+
+    fn count(&self, count: usize) -> usize {
+        match self.version {
+            FLEXIBLE.. => u32::try_from(count + 1).map_or(5, varint::unsigned_len),
+            _ => 4,
+        }
+    }
+
+    fn tags(&self) -> usize {
+        usize::from(self.version >= FLEXIBLE)
+    }
 }
 
 struct Writer {
@@ -225,6 +264,13 @@ mod tests {
                 expected[..4].copy_from_slice(&size.to_be_bytes());
                 let got = encode(&response, 99, version).unwrap();
                 assert!(got == expected, "version {version}, {topics} x {kinds}");
+                if kinds <= 1 {
+                    assert_eq!(
+                        Sizes { version }.all(&response),
+                        got.len(),
+                        "version {version}"
+                    );
+                }
             }
         }
     }
