@@ -59,6 +59,11 @@ fn cooperative_members_of_franz_go() {
 }
 
 #[test]
+fn members_of_kafka_go() {
+    story(&|broker| go_beside(broker, &["kafka-go-member", "t", "g"]));
+}
+
+#[test]
 fn members_of_java() {
     story(&|broker| java_member(broker, "RangeAssignor"));
 }

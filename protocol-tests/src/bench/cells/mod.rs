@@ -6,6 +6,7 @@ mod calls;
 mod clients;
 mod fetch;
 mod footprint;
+mod groups;
 mod latency;
 mod life;
 mod produce;
@@ -128,6 +129,7 @@ pub const ALL: &[Cell] = &[
     latency::BUSY,
     latency::CALM,
     latency::TAIL,
+    groups::COMMITS,
     calls::CALLS,
     footprint::MEMORY,
     footprint::IDLE,
