@@ -3,6 +3,7 @@ module barnabas/protocol-tests
 go 1.26.0
 
 require (
+	github.com/segmentio/kafka-go v0.4.51
 	github.com/twmb/franz-go v1.22.3
 	github.com/twmb/franz-go/pkg/kadm v1.20.0
 )

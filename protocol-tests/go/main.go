@@ -1,4 +1,5 @@
 // franz-go: client BOOTSTRAP write|read TOPICS... or client BOOTSTRAP member TOPIC GROUP eager|cooperative
+// kafka-go: client BOOTSTRAP kafka-go-member TOPIC GROUP; a group of many: scale.go
 // The story is that of python/story.py, the tasks are those of python/kafka_python_client.py.
 package main
 
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,6 +38,19 @@ func main() {
 	bootstrap, task := os.Args[1], os.Args[2]
 	if task == "member" {
 		member(bootstrap, os.Args[3], os.Args[4], os.Args[5])
+		return
+	}
+	if task == "scale" {
+		number := func(at int) int {
+			number, err := strconv.Atoi(os.Args[at])
+			check(err, "a number")
+			return number
+		}
+		scale(bootstrap, os.Args[3], number(4), number(5), time.Duration(number(6))*time.Millisecond)
+		return
+	}
+	if task == "kafka-go-member" {
+		kafkaGoMember(bootstrap, os.Args[3], os.Args[4])
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -12,14 +12,17 @@
 pub mod bench;
 pub mod broker;
 pub mod chance;
+pub mod first_message;
 pub mod load;
 pub mod probes;
 pub mod process;
+pub mod scale;
 pub mod stock;
 pub mod storage;
 pub mod text;
 pub mod tools;
 pub mod wire;
+pub mod witness;
 
 pub use broker::{Broker, Kind, only_barnabas};
 pub use chance::Chance;

@@ -66,7 +66,7 @@ pub fn run_steps(broker: &Broker, steps: &[Step]) -> Vec<Outcome> {
         let line = format!("{tool}\u{1f}{}{arguments}", step.input);
         writeln!(input, "{}", line.replace('\n', "\u{1e}")).expect("a string takes it");
     }
-    let mut command = java_source_command("StockTools.java", broker, &[]);
+    let mut command = java_source_command("StockTools.java", &broker.bootstrap(), &[]);
     let output = run("the tools", &mut command, input.as_bytes(), LIMIT);
     let outcomes: Vec<Outcome> = output
         .text()

@@ -41,12 +41,12 @@ pub fn kcat(broker: &Broker, arguments: &[&str]) -> Vec<u8> {
     kcat_with(broker, arguments, b"").stdout
 }
 
-fn python_command(script: &str, broker: &Broker, arguments: &[&str]) -> Command {
+fn python_command(script: &str, bootstrap: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(folder().join("python/bin/python"));
     command
         .arg("-u")
         .arg(source("python").join(script))
-        .arg(broker.bootstrap())
+        .arg(bootstrap)
         .args(arguments)
         .env("PYTHONDONTWRITEBYTECODE", "1");
     command
@@ -57,7 +57,7 @@ fn python_command(script: &str, broker: &Broker, arguments: &[&str]) -> Command 
 pub fn python(script: &str, broker: &Broker, arguments: &[&str]) -> String {
     run(
         script,
-        &mut python_command(script, broker, arguments),
+        &mut python_command(script, &broker.bootstrap(), arguments),
         b"",
         LIMIT,
     )
@@ -67,7 +67,12 @@ pub fn python(script: &str, broker: &Broker, arguments: &[&str]) -> String {
 
 /// The same, running beside the test.
 pub fn python_beside(script: &str, broker: &Broker, arguments: &[&str]) -> Running {
-    Running::start(script, &mut python_command(script, broker, arguments))
+    python_at(script, &broker.bootstrap(), arguments)
+}
+
+/// The same at an address.
+pub fn python_at(script: &str, bootstrap: &str, arguments: &[&str]) -> Running {
+    Running::start(script, &mut python_command(script, bootstrap, arguments))
 }
 
 /// A folder of the programs that the tests run.
@@ -141,20 +146,24 @@ pub fn node_beside(script: &str, broker: &Broker, arguments: &[&str]) -> Running
 /// server.
 #[track_caller]
 pub fn java_source(file: &str, broker: &Broker, arguments: &[&str]) -> String {
-    let mut command = java_source_command(file, broker, arguments);
+    let mut command = java_source_command(file, &broker.bootstrap(), arguments);
     run(file, &mut command, b"", LIMIT).expect_success().text()
 }
 
 /// The same, running beside the test.
 pub fn java_source_beside(file: &str, broker: &Broker, arguments: &[&str]) -> Running {
-    Running::start(file, &mut java_source_command(file, broker, arguments))
+    java_source_at(file, &broker.bootstrap(), arguments)
 }
 
-pub(crate) fn java_source_command(file: &str, broker: &Broker, arguments: &[&str]) -> Command {
+/// The same at an address.
+pub fn java_source_at(file: &str, bootstrap: &str, arguments: &[&str]) -> Running {
+    Running::start(file, &mut java_source_command(file, bootstrap, arguments))
+}
+
+pub(crate) fn java_source_command(file: &str, bootstrap: &str, arguments: &[&str]) -> Command {
     let path = source("java").join(file);
     let path = path.to_str().expect("a plain path");
-    let bootstrap = broker.bootstrap();
-    let arguments = [&[bootstrap.as_str()], arguments].concat();
+    let arguments = [&[bootstrap], arguments].concat();
     java("log4j2-tools.properties", TOOL_OPTIONS, path, &arguments)
 }
 
@@ -197,9 +206,13 @@ pub(crate) fn class(name: &str) -> &'static str {
         "kafka-metadata-quorum" => "org.apache.kafka.tools.MetadataQuorumCommand",
         "kafka-metadata-shell" => "org.apache.kafka.shell.MetadataShell",
         "kafka-producer-perf-test" => "org.apache.kafka.tools.ProducerPerformance",
+        "kafka-reassign-partitions" => "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
         "kafka-replica-verification" => "org.apache.kafka.tools.ReplicaVerificationTool",
         "kafka-storage" => "kafka.tools.StorageTool",
         "kafka-topics" => "org.apache.kafka.tools.TopicCommand",
+        "kafka-verifiable-consumer" => "org.apache.kafka.tools.VerifiableConsumer",
+        "kafka-verifiable-producer" => "org.apache.kafka.tools.VerifiableProducer",
+        "connect-standalone" => "org.apache.kafka.connect.cli.ConnectStandalone",
         _ => panic!("the class of {name} is not known here"),
     }
 }
@@ -212,6 +225,12 @@ fn tool_command(name: &str, arguments: &[&str]) -> Command {
 /// A stock tool that runs beside the test.
 pub fn stock_beside(name: &str, arguments: &[&str]) -> Running {
     Running::start(name, &mut tool_command(name, arguments))
+}
+
+/// A worker of Kafka Connect, beside the test: its properties, and those of its connectors.
+pub fn connect_standalone(files: &[String]) -> Running {
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    stock_beside("connect-standalone", &files)
 }
 
 /// A stock tool with its arguments as they are, whatever its exit.

@@ -139,6 +139,11 @@ impl Connection {
         self.stream.write_all(bytes)
     }
 
+    /// The socket, for who goes on by himself.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// Ends our sending side, so that a broker which waits for more sees there is none.
     pub fn finish_sending(&self) {
         // The broker may have closed already.

@@ -6,6 +6,7 @@ use std::io;
 
 use protocol_tests::bench::measure::{count_calls, trace};
 use protocol_tests::load::batch::Batch;
+use protocol_tests::load::commits::Groups;
 use protocol_tests::load::consume::{self, Drain};
 use protocol_tests::load::frames::Target;
 use protocol_tests::load::produce::{self, Load};
@@ -17,8 +18,8 @@ const REQUESTS: u64 = 2048;
 const FETCH: i32 = 1 << 20;
 
 /// A tenth more than was counted when they were set.
-const PRODUCE_ALLOCATIONS: f64 = 15.0;
-const FETCH_ALLOCATIONS: f64 = 33.0;
+const PRODUCE_ALLOCATIONS: f64 = 14.0;
+const FETCH_ALLOCATIONS: f64 = 24.0;
 
 fn load(broker: &Broker, batch: Batch, depth: usize) -> Load {
     let topic = Connection::open(broker).create_topic(&format!("depth-{depth}"), 1);
@@ -80,6 +81,26 @@ fn a_request_takes_few_system_calls() {
     let drain = drain(&alone, fetches << 20);
     let each = calls(&broker, fetches, || consume::run(&drain).map(|_| ()));
     assert!(each <= 5.0, "{each:.2} for a Fetch of 1 MiB");
+}
+
+#[test]
+fn a_commit_takes_few_system_calls() {
+    if !only_barnabas() {
+        return;
+    }
+    let broker = Broker::start();
+    Connection::open(&broker).create_topic("t", 1);
+    let mut one = Groups::join(broker.port(), 1, "t").unwrap();
+    one.commit_at_once(64).unwrap();
+    let alone = u32::try_from(REQUESTS).unwrap();
+    let each = calls(&broker, REQUESTS, || one.commit_at_once(alone));
+    assert!(each <= 6.0, "{each:.2} for a commit alone");
+    one.leave().unwrap();
+
+    let mut many = Groups::join(broker.port(), 256, "t").unwrap();
+    many.commit_at_once(4).unwrap();
+    let each = calls(&broker, 8 * 256, || many.commit_at_once(8));
+    assert!(each <= 6.0, "{each:.2} for a commit among others");
 }
 
 /// Bytes that went through the process, and bytes that went around it by sendfile.

@@ -210,6 +210,15 @@ fn cluster(asks: &mut Asks) {
     });
     ask(asks, 0, |_| DescribeClusterRequest::default());
     ask(asks, 1, |_| {
+        let topic = alter_replica_log_dirs_request::AlterReplicaLogDirTopic::default()
+            .with_name(topic_name("t"))
+            .with_partitions(vec![0]);
+        let dir = alter_replica_log_dirs_request::AlterReplicaLogDir::default()
+            .with_path(text("/nowhere"))
+            .with_topics(vec![topic]);
+        AlterReplicaLogDirsRequest::default().with_dirs(vec![dir])
+    });
+    ask(asks, 1, |_| {
         DescribeLogDirsRequest::default().with_topics(None)
     });
     ask(asks, 0, |_| {

@@ -237,7 +237,8 @@ const DELETIONS: [&str; 10] = [
     "--describe --group cg",
 ];
 
-/// What the topic of groups holds; a consumer without a group would add to it.
+/// B133: what the topic of groups holds is read by Kafka's own schemas; a consumer without a group
+/// would add to it.
 const FORMATTERS: [&str; 2] = [
     "--topic __consumer_offsets --partition 0 --offset earliest --timeout-ms 1500 --formatter \
      org.apache.kafka.tools.consumer.OffsetsMessageFormatter",

@@ -59,6 +59,11 @@ fn cooperative_members_of_franz_go() {
 }
 
 #[test]
+fn members_of_kafka_go() {
+    story(&|broker| go_beside(broker, &["kafka-go-member", "t", "g"]));
+}
+
+#[test]
 fn members_of_java() {
     story(&|broker| java_member(broker, "RangeAssignor"));
 }
@@ -351,23 +356,66 @@ fn check(broker: &Broker, produced: usize, diaries: &[Diary]) {
 }
 
 fn nothing_goes_back(diaries: &[Diary]) {
-    let mut commits: Vec<(u64, i32, i64)> = diaries
-        .iter()
-        .flat_map(|diary| &diary.events)
-        .filter_map(|(at, event)| match event {
-            Event::Committed(partition, offset) => Some((*at, *partition, *offset)),
-            Event::Assigned(_) | Event::Revoked(_) | Event::Got(..) => None,
-        })
-        .collect();
+    let mut commits = Vec::new();
+    for (member, diary) in diaries.iter().enumerate() {
+        for (at, event) in &diary.events {
+            if let Event::Committed(partition, offset) = event {
+                commits.push((*at, member, *partition, *offset));
+            }
+        }
+    }
     commits.sort_unstable();
     let mut last: BTreeMap<i32, i64> = BTreeMap::new();
-    for (at, partition, offset) in commits {
+    for (at, member, partition, offset) in commits {
         let before = last.insert(partition, offset).unwrap_or(0);
         assert!(
             offset >= before,
-            "{partition} went back from {before} to {offset} at {at}"
+            "{partition} went back from {before} to {offset} by member {member} at {at}\n{}",
+            history(diaries, partition)
         );
     }
+}
+
+/// Who held a partition, and what each read and committed first and last while it did.
+fn history(diaries: &[Diary], partition: i32) -> String {
+    let mut lines = Vec::new();
+    for (member, diary) in diaries.iter().enumerate() {
+        let mut reads: Vec<(u64, String)> = Vec::new();
+        for (at, event) in &diary.events {
+            let (at, is_change, words) = match event {
+                Event::Assigned(list) => (*at, true, format!("assigned {list:?}")),
+                Event::Revoked(list) => (*at, true, format!("revoked {list:?}")),
+                Event::Got(of, value) if *of == partition => (*at, false, format!("got {value}")),
+                Event::Committed(of, offset) if *of == partition => {
+                    (*at, false, format!("committed {offset}"))
+                }
+                Event::Got(..) | Event::Committed(..) => continue,
+            };
+            if is_change {
+                lines.extend(ends_of(&mut reads, member));
+                lines.push((at, member, words));
+            } else {
+                reads.push((at, words));
+            }
+        }
+        lines.extend(ends_of(&mut reads, member));
+        lines.extend(diary.ended.map(|at| (at, member, "ended".to_owned())));
+    }
+    lines.sort();
+    let told = lines
+        .iter()
+        .map(|(at, member, words)| format!("{at} member {member} {words}"));
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// The first three and the last three of what was read and committed.
+fn ends_of(reads: &mut Vec<(u64, String)>, member: usize) -> Vec<(u64, usize, String)> {
+    let all = std::mem::take(reads).into_iter();
+    let mut lines: Vec<_> = all.map(|(at, words)| (at, member, words)).collect();
+    if lines.len() > 6 {
+        lines.drain(3..lines.len() - 3);
+    }
+    lines
 }
 
 fn nobody_shares(diaries: &[Diary]) {

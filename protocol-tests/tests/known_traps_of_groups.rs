@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kafka_protocol::messages::*;
 use kafka_protocol::protocol::StrBytes;
+use protocol_tests::tools::stock_tool;
 use protocol_tests::wire::{Connection, frame, topic_name};
 use protocol_tests::{Broker, Kind};
 
@@ -311,4 +312,82 @@ fn only_partitions_that_hold_groups_have_folders() {
     let mut asker = Connection::open(&broker);
     assert_eq!(fetched(&mut asker, 8, "g", Some(&[0])).0[0].1, 5);
     assert_eq!((folders(&broker), logs(&mut asker)), (1, 50));
+}
+
+#[test]
+fn an_unknown_member_is_told_so_where_its_version_has_the_place() {
+    let broker = Broker::start_with(OFFSETS_TOPIC);
+    let mut asker = connected(&broker);
+    let commit = commit(8, &[(0, 5, None)]);
+    assert_eq!(committed(&mut asker, 8, &commit), [0]);
+    for version in 0..=5 {
+        // B014: the answer is decoded to its last byte; the first version has no throttle time.
+        let mut request = LeaveGroupRequest::default().with_group_id(group("g"));
+        if version < 3 {
+            request.member_id = text("nobody");
+        } else {
+            let one = leave_group_request::MemberIdentity::default();
+            request.members = vec![one.with_member_id(text("nobody"))];
+        }
+        let answer = asker.ask(version, &request);
+        let told = answer.members.iter().map(|member| member.error_code);
+        let told = (answer.error_code, told.collect::<Vec<_>>());
+        match version {
+            ..3 => assert_eq!(told, (25, vec![]), "version {version}"),
+            _ => assert_eq!(told, (0, vec![25]), "version {version}"),
+        }
+    }
+}
+
+#[test]
+fn offsets_are_read_back_from_compressed_records() {
+    // B065: the broker reads a topic of its own, whatever it was compressed with.
+    let mut options = OFFSETS_TOPIC.to_vec();
+    options.push(("offsets.topic.compression.codec", "4"));
+    let mut broker = Broker::start_with(&options);
+    let mut asker = connected(&broker);
+    let first = commit(8, &[(0, 5, Some("zstd".to_owned()))]);
+    assert_eq!(committed(&mut asker, 8, &first), [0]);
+    compress(&mut asker, "gzip");
+    let second = commit(8, &[(1, 6, Some("gzip".to_owned()))]);
+    assert_eq!(committed(&mut asker, 8, &second), [0]);
+    broker.kill();
+    let log = broker
+        .data()
+        .join("__consumer_offsets-0/00000000000000000000.log");
+    let dumped = stock_tool(
+        "kafka-dump-log",
+        &["--files", log.to_str().unwrap(), "--offsets-decoder"],
+        b"",
+    );
+    let dumped = dumped.expect_success().text();
+    for codec in ["compresscodec: zstd", "compresscodec: gzip"] {
+        assert!(dumped.contains(codec), "{codec} in {dumped}");
+    }
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    let all = [(0, 5, "zstd"), (1, 6, "gzip")];
+    let all = all.map(|(partition, offset, words)| (partition, offset, 7, Some(words.into()), 0));
+    let told = loop {
+        let (told, code) = fetched(&mut asker, 8, "g", Some(&[0, 1]));
+        if ![14, 15, 16].contains(&code) {
+            break told;
+        }
+        // Kafka has not loaded it yet.
+        assert!(asker.is_silent(Duration::from_millis(50)));
+    };
+    assert_eq!(told, all);
+}
+
+/// How the topic of groups is compressed from now on.
+fn compress(asker: &mut Connection, codec: &str) {
+    let config = incremental_alter_configs_request::AlterableConfig::default()
+        .with_name(text("compression.type"))
+        .with_value(Some(text(codec)));
+    let resource = incremental_alter_configs_request::AlterConfigsResource::default()
+        .with_resource_type(2)
+        .with_resource_name(text("__consumer_offsets"))
+        .with_configs(vec![config]);
+    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
+    assert_eq!(asker.ask(1, &request).responses[0].error_code, 0);
 }

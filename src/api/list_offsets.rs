@@ -216,10 +216,7 @@ pub(super) fn hosted(ctx: &Context, topic: &str, index: i32) -> Result<Arc<Parti
     if !found.partitions.contains_key(&index) {
         return Err(ErrorCode::UnknownTopicOrPartition);
     }
-    ctx.parts
-        .replicas
-        .partition(found.id, index)
-        .ok_or(ErrorCode::NotLeaderOrFollower)
+    ctx.parts.replicas.find(found.id, index)
 }
 
 impl Refuse for OffsetForLeaderEpochRequest {

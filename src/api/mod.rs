@@ -34,14 +34,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use kafka_protocol::messages::{
-    AlterConfigsRequest, AlterPartitionReassignmentsRequest, ApiVersionsRequest,
-    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, CreatePartitionsRequest,
-    CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest,
-    DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest, DescribeLogDirsRequest,
-    DescribeProducersRequest, DescribeQuorumRequest, DescribeTopicPartitionsRequest,
-    ElectLeadersRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
-    IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
-    ListConfigResourcesRequest, ListGroupsRequest, ListOffsetsRequest,
+    AlterConfigsRequest, AlterPartitionReassignmentsRequest, AlterReplicaLogDirsRequest,
+    ApiVersionsRequest, ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest,
+    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest,
+    DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest, DescribeGroupsRequest,
+    DescribeLogDirsRequest, DescribeProducersRequest, DescribeQuorumRequest,
+    DescribeTopicPartitionsRequest, ElectLeadersRequest, FetchRequest, FindCoordinatorRequest,
+    HeartbeatRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest,
+    LeaveGroupRequest, ListConfigResourcesRequest, ListGroupsRequest, ListOffsetsRequest,
     ListPartitionReassignmentsRequest, MetadataRequest, OffsetCommitRequest, OffsetDeleteRequest,
     OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest,
     UnregisterBrokerRequest, UpdateFeaturesRequest,
@@ -169,6 +169,7 @@ apis! {
     OffsetForLeaderEpochRequest     23 [2..=4]            Broker List;        list_offsets::offset_for_leader_epoch;
     DescribeConfigsRequest          32 [1..=4]            Both List;          configs::describe;
     AlterConfigsRequest             33 [0..=2]            Both List;          config_changes::alter;
+    AlterReplicaLogDirsRequest      34 [1..=2]            Broker List;        log_dirs::alter;
     DescribeLogDirsRequest          35 [1..=4]            Broker List;        log_dirs::describe;
     CreatePartitionsRequest         37 [0..=3]            Both List;          topics::create_partitions;
     DeleteGroupsRequest             42 [0..=2]            Broker List;        groups::delete;

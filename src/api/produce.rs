@@ -28,7 +28,8 @@ use crate::metadata::image::topics::Topic;
 use crate::metadata::names;
 use crate::os::clock;
 use crate::protocol::error::{ErrorCode, Refusal};
-use crate::protocol::records::batch::Header;
+use crate::protocol::produce::Produced;
+use crate::protocol::records::batch::{self, Header};
 use crate::protocol::records::compress::Codec;
 use crate::replica::commit;
 use crate::replica::partition::{NotAppended, Partition};
@@ -56,9 +57,9 @@ const RECORD_ERRORS: usize = 10_000;
 const ADMIN_CLIENT: &str = "__admin_client";
 
 impl Refuse for ProduceRequest {
-    type Response = ProduceResponse;
+    type Response = Produced;
 
-    fn refuse(&self, version: i16, refusal: &Refusal) -> ProduceResponse {
+    fn refuse(&self, version: i16, refusal: &Refusal) -> Produced {
         let topics = self.topic_data.iter().map(|topic| {
             let outcomes = topic
                 .partition_data
@@ -66,7 +67,7 @@ impl Refuse for ProduceRequest {
                 .map(|data| failure(version, data.index, &Failure::from(refusal.clone())));
             topic_response(version, topic, outcomes.collect())
         });
-        ProduceResponse::default().with_responses(topics.collect())
+        Produced(ProduceResponse::default().with_responses(topics.collect()))
     }
 }
 
@@ -123,7 +124,7 @@ struct Written {
 pub(super) async fn produce(
     ctx: Context,
     request: Arc<ProduceRequest>,
-) -> Result<Reply<ProduceResponse>, Refusal> {
+) -> Result<Reply<Produced>, Refusal> {
     if !(-1..=1).contains(&request.acks) {
         return Err(ErrorCode::InvalidRequiredAcks.into());
     }
@@ -168,7 +169,7 @@ pub(super) async fn produce(
     }
     name_new_leaders(&ctx, &request, &mut response);
     if waiting.is_empty() {
-        return Ok(Reply::Now(response));
+        return Ok(Reply::Now(Produced(response)));
     }
     let version = ctx.version;
     Ok(Reply::Later(Box::pin(async move {
@@ -178,7 +179,7 @@ pub(super) async fn produce(
                 *outcome = failure(version, outcome.index, &code.into());
             }
         }
-        response
+        Produced(response)
     })))
 }
 
@@ -258,7 +259,9 @@ fn refuse_transactional(request: &ProduceRequest) -> Result<(), Refusal> {
         .iter()
         .flat_map(|topic| &topic.partition_data);
     let is_transactional = |data: &PartitionProduceData| {
-        let header = data.records.as_ref().map(append::single_batch);
+        let records = data.records.as_ref();
+        let claims = records.filter(|records| batch::may_be_transactional(records));
+        let header = claims.map(append::single_batch);
         matches!(header, Some(Ok(header)) if header.is_transactional())
     };
     if request.transactional_id.is_none() && records.any(is_transactional) {
@@ -279,11 +282,7 @@ async fn append_one(
     }
     let (records, header) = whole_batch(data)?;
     check_batch(ctx, &found.name, &header)?;
-    let partition = ctx
-        .parts
-        .replicas
-        .partition(found.id, data.index)
-        .ok_or(ErrorCode::NotLeaderOrFollower)?;
+    let partition = ctx.parts.replicas.find(found.id, data.index)?;
     let epoch = partition.role().leader_epoch;
     let is_compressed = header.codec() != Ok(Codec::None);
     let appended = partition
@@ -343,7 +342,7 @@ fn check_batch(ctx: &Context, topic: &str, header: &Header) -> Result<(), Failur
 }
 
 /// acks=0: an error can only be told by closing the connection (KafkaApis.handleProduceRequest).
-fn unanswered(response: &ProduceResponse) -> Reply<ProduceResponse> {
+fn unanswered(response: &ProduceResponse) -> Reply<Produced> {
     let outcomes = response.responses.iter().flat_map(|topic| {
         topic
             .partition_responses

@@ -14,6 +14,7 @@ use crate::protocol::chunk::{Chunk, Chunks};
 use crate::protocol::error::Refusal;
 use crate::protocol::fetch::SlicedFetch;
 use crate::protocol::header;
+use crate::protocol::produce::Produced;
 
 /// A handler's reply.
 pub(super) enum Reply<T> {
@@ -66,6 +67,12 @@ impl<T: Encodable + HeaderVersion + Send + 'static> Respond for T {
 impl Respond for SlicedFetch {
     fn into_chunks(self, correlation_id: i32, version: i16) -> anyhow::Result<Chunks> {
         self.encode(correlation_id, version)
+    }
+}
+
+impl Respond for Produced {
+    fn into_chunks(self, correlation_id: i32, version: i16) -> anyhow::Result<Chunks> {
+        Ok(vec![Chunk::Bytes(self.encode(correlation_id, version)?)])
     }
 }
 

@@ -116,6 +116,12 @@ impl DirectoryId {
     pub(crate) const UNASSIGNED: Self = Self(Uuid::ONE);
     /// The replica is known by a release that had no directory ids (DirectoryId.MIGRATING).
     pub(crate) const MIGRATING: Self = Self(Uuid::ZERO);
+
+    /// Whether it means something and can be no directory's (DirectoryId.reserved).
+    pub(crate) fn is_reserved(&self) -> bool {
+        let Self(Uuid([leading @ .., last])) = self;
+        *leading == [0; 15] && *last < 100
+    }
 }
 
 impl TopicId {

@@ -319,7 +319,7 @@ config_keys! {
     "replica.selector.class" replica_selector_class: Option<String> = Null, Any, ReadOnly;
     /// Threads that would move replicas between directories; here one task a directory does.
     "num.replica.alter.log.dirs.threads"
-        num_replica_alter_log_dirs_threads: Option<i32> = Null, Any, ReadOnly, Inert;
+        num_replica_alter_log_dirs_threads: Option<i32> = Null, Any, ReadOnly;
     /// How many windows of time a throttled rate of replication is measured over.
     "replication.quota.window.num" replication_quota_window_num: i32 = "11", AtLeast(1), ReadOnly;
     /// How long each of these windows is.

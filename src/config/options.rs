@@ -19,6 +19,18 @@ pub(crate) struct Effective {
     pub(crate) config: BrokerConfig,
 }
 
+impl Effective {
+    /// How many bytes a second replicas may move between directories: what is set on this broker,
+    /// else what is set on all.
+    pub(crate) fn move_bytes_per_second(&self) -> i64 {
+        const NAME: &str = "replica.alter.log.dirs.io.max.bytes.per.second";
+        let Layers { node, cluster, .. } = &self.layers;
+        let set = node.get(NAME).or_else(|| cluster.get(NAME));
+        set.and_then(|text| text.trim().parse().ok())
+            .unwrap_or(i64::MAX)
+    }
+}
+
 impl Options {
     /// The options of a file, with nothing set yet.
     pub(crate) fn new(file: BrokerConfig) -> Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tracing::info;
 
-use crate::base::{DirectoryId, NodeId, Uuid};
+use crate::base::{DirectoryId, NodeId};
 use crate::machine::Now;
 use crate::metadata::image::brokers::Registration;
 use crate::metadata::image::features::METADATA_VERSION;
@@ -107,7 +107,7 @@ impl State {
         if directories.is_empty() {
             return refuse("No directories specified in request".to_owned());
         }
-        if directories.iter().any(is_reserved) {
+        if directories.iter().any(DirectoryId::is_reserved) {
             return refuse("Reserved directory ID in request".to_owned());
         }
         if directories.iter().collect::<BTreeSet<_>>().len() != directories.len() {
@@ -331,10 +331,4 @@ fn range(name: &str, level: i16) -> FeatureRange {
         min_supported_version: level,
         max_supported_version: level,
     }
-}
-
-/// The first hundred ids mean something of their own (DirectoryId.reserved).
-fn is_reserved(directory: &DirectoryId) -> bool {
-    let DirectoryId(Uuid([leading @ .., last])) = directory;
-    *leading == [0; 15] && *last < 100
 }

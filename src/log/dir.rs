@@ -200,14 +200,27 @@ impl LogDir {
                 }
                 FolderName::Stray | FolderName::Other => continue,
             };
+            let topic_id = match layout::read_topic_id(disk, &path) {
+                // Written before anything of it was durable.
+                Err(Fault::Malformed { .. }) if is_future => None,
+                topic_id => topic_id?,
+            };
             folders.partitions.push(PartitionFolder {
-                topic_id: layout::read_topic_id(disk, &path)?,
+                topic_id,
                 partition,
                 path,
                 is_future,
             });
         }
         Ok(folders)
+    }
+
+    /// A folder that nobody needs any more, as it is.
+    pub(crate) fn doom(&self, folder: &PartitionFolder) -> DoomedFolder {
+        DoomedFolder {
+            path: folder.path.clone(),
+            disk: self.cache.disk(),
+        }
     }
 
     /// Opens the log of a folder.
@@ -218,17 +231,19 @@ impl LogDir {
         now_ms: i64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Log, Fault> {
+        let is_clean = self.previous.clean_broker_epoch.is_some();
         let offset = |map: &HashMap<TopicPartition, i64>| {
             let known = map.get(&folder.partition).copied();
-            // The checkpoints are about the replica in use, not about one on its way.
-            known.filter(|_| !folder.is_future).unwrap_or(0)
+            // After a crash they may still be about the replica that was here before.
+            let is_sure = is_clean || !folder.is_future;
+            known.filter(|_| is_sure).unwrap_or(0)
         };
         let open = OpenLog {
             partition: folder.partition.clone(),
             folder: folder.path.clone(),
             cache: Arc::clone(&self.cache),
             config,
-            is_clean: self.previous.clean_broker_epoch.is_some() && !folder.is_future,
+            is_clean,
             recovery_point: offset(&self.previous.recovery_points),
             log_start: offset(&self.previous.log_starts),
             now_ms,
@@ -422,30 +437,22 @@ fn occupied(path: PathBuf) -> Fault {
     Fault::Malformed { path, why }
 }
 
+/// Says whose directory it is, in one that holds no logs.
+pub(crate) fn format(disk: Disk, path: &Path, identity: &Identity) -> Result<(), Fault> {
+    disk.create_dir_all(path).at(path)?;
+    identify(disk, path, identity).map(drop)
+}
+
 /// Checks whose directory it is; one that says nothing is ours from now on.
 fn identify(disk: Disk, path: &Path, identity: &Identity) -> Result<DirectoryId, Fault> {
     let found = MetaProperties::read(disk, path)?;
     let mut properties = found.clone().unwrap_or_default();
-    let foreign = |what, found: String, wanted: String| Fault::Foreign {
-        path: path.join(META_PROPERTIES),
-        what,
-        found,
-        wanted,
-    };
-    let cluster_id = &identity.cluster_id;
-    match &properties.cluster_id {
-        Some(other) if other != cluster_id => {
-            return Err(foreign("cluster.id", other.clone(), cluster_id.clone()));
-        }
-        Some(_) | None => properties.cluster_id = Some(cluster_id.clone()),
+    if let Some(words) = stranger(&properties, path, identity) {
+        let path = path.to_owned();
+        return Err(Fault::Foreign { path, words });
     }
-    match properties.node_id {
-        Some(other) if other != identity.node_id => {
-            let wanted = identity.node_id.to_string();
-            return Err(foreign("node.id", other.to_string(), wanted));
-        }
-        Some(_) | None => properties.node_id = Some(identity.node_id),
-    }
+    properties.cluster_id = Some(identity.cluster_id.clone());
+    properties.node_id = Some(identity.node_id);
     let id = properties
         .directory_id
         .unwrap_or_else(|| DirectoryId(random::uuid()));
@@ -454,6 +461,31 @@ fn identify(disk: Disk, path: &Path, identity: &Identity) -> Result<DirectoryId,
         properties.write(disk, path)?;
     }
     Ok(id)
+}
+
+/// What Kafka says of a directory that belongs to another node or cluster
+/// (MetaPropertiesEnsemble.verify).
+fn stranger(found: &MetaProperties, path: &Path, identity: &Identity) -> Option<String> {
+    let file = path.join(META_PROPERTIES);
+    let file = file.display();
+    let (cluster, node) = (&identity.cluster_id, identity.node_id);
+    if let Some(other) = found.cluster_id.as_ref().filter(|other| *other != cluster) {
+        return Some(format!(
+            "Invalid cluster.id in: {file}. Expected {cluster}, but read {other}"
+        ));
+    }
+    if let Some(other) = found.node_id.filter(|other| *other != node) {
+        return Some(format!(
+            "Stored node id {other} doesn't match previous node id {node} in {file}. If you moved \
+             your data, make sure your configured node id matches. If you intend to create a new \
+             node, you should remove all data in your data directories."
+        ));
+    }
+    let reserved = found.directory_id.filter(DirectoryId::is_reserved)?;
+    let path = path.display();
+    Some(format!(
+        "Invalid reserved directory ID {reserved} found in {path}"
+    ))
 }
 
 impl Previous {

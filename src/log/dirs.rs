@@ -4,10 +4,11 @@
 //! should be here is the cluster's business and the caller's.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
+use tracing::warn;
 
 use super::config::LogConfig;
 use super::dir::{DoomedFolder, Identity, LogDir, PartitionFolder};
@@ -22,8 +23,23 @@ use crate::os::disk::Disk;
 /// The directories that work, and their logs.
 #[derive(Debug)]
 pub(crate) struct LogDirs {
+    /// All that were named, in use or not.
+    paths: Vec<PathBuf>,
     dirs: RwLock<Vec<Arc<LogDir>>>,
-    logs: RwLock<HashMap<TopicPartition, LogHandle>>,
+    pub(super) logs: RwLock<HashMap<TopicPartition, LogHandle>>,
+    /// Replicas on their way to another directory, apart from those that are served.
+    pub(super) futures: RwLock<HashMap<TopicPartition, LogHandle>>,
+    /// Directories that failed since they were opened.
+    failed: RwLock<Vec<DirectoryId>>,
+}
+
+/// A directory by the path that an operator gives.
+#[derive(Clone, Debug)]
+pub(crate) enum Named {
+    Online(Arc<LogDir>),
+    Offline,
+    /// It is none of this node's.
+    Unknown,
 }
 
 /// A log with its lock, and what can be done without it.
@@ -71,6 +87,8 @@ pub(crate) struct Loaded {
     pub(crate) deleted: Vec<DoomedFolder>,
     /// Replicas on their way here when the last process ended.
     pub(crate) futures: Vec<(PartitionFolder, Arc<LogDir>)>,
+    /// Logs of partitions that have another one in another directory, which is in use.
+    pub(crate) doubles: Vec<LogHandle>,
     pub(crate) failed: Vec<FailedDir>,
 }
 
@@ -84,10 +102,15 @@ impl LogDirs {
         open_files_max: usize,
     ) -> (Self, Vec<FailedDir>) {
         let cache = FileCache::new(disk, open_files_max);
-        let mut dirs = Vec::new();
+        let paths: Vec<PathBuf> = paths.iter().map(|path| disk.absolute(path)).collect();
+        let mut dirs: Vec<Arc<LogDir>> = Vec::new();
         let mut failed = Vec::new();
-        for path in paths {
-            match LogDir::open(&cache, path, identity) {
+        for path in &paths {
+            let opened = match given_twice(disk, path, &dirs, &paths) {
+                Some(fault) => Err(fault),
+                None => LogDir::open(&cache, path, identity).and_then(|dir| unlike(dir, &dirs)),
+            };
+            match opened {
                 Ok(dir) => dirs.push(Arc::new(dir)),
                 Err(fault) => failed.push(FailedDir {
                     path: path.clone(),
@@ -96,10 +119,47 @@ impl LogDirs {
             }
         }
         let dirs = Self {
+            paths,
             dirs: RwLock::new(dirs),
             logs: RwLock::default(),
+            futures: RwLock::default(),
+            failed: RwLock::default(),
         };
         (dirs, failed)
+    }
+
+    /// All directories that were named, in their order, in use or not.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// The directory at a path, which must be written as the node knows it.
+    pub(crate) fn named(&self, path: &str) -> Named {
+        let is_it = |one: &Path| one.as_os_str() == path;
+        if !self.paths.iter().any(|one| is_it(one)) {
+            return Named::Unknown;
+        }
+        let mut online = self.dirs().into_iter();
+        let online = online.find(|dir| is_it(dir.path()));
+        online.map_or(Named::Offline, Named::Online)
+    }
+
+    /// The directory in use that a file lies in.
+    pub(crate) fn around(&self, path: &Path) -> Option<Arc<LogDir>> {
+        let around = self.dirs().into_iter();
+        around
+            .filter(|dir| path.starts_with(dir.path()))
+            .max_by_key(|dir| dir.path().as_os_str().len())
+    }
+
+    /// Whether a directory that was named is not in use.
+    pub(crate) fn has_offline(&self) -> bool {
+        self.dirs.read().len() < self.paths.len()
+    }
+
+    /// The directories that failed since they were opened.
+    pub(crate) fn failed(&self) -> Vec<DirectoryId> {
+        self.failed.read().clone()
     }
 
     /// Opens every log of every directory, several at a time.
@@ -117,8 +177,9 @@ impl LogDirs {
             let (futures, live): (Vec<_>, VecDeque<_>) = split(folders.partitions);
             let futures = futures.into_iter().map(|one| (one, Arc::clone(&dir)));
             loaded.futures.extend(futures);
-            if let Err(fault) = self.load_dir(&dir, live, loading) {
-                loaded.failed.push(self.fail(&dir, fault));
+            match self.load_dir(&dir, live, loading) {
+                Ok(doubles) => loaded.doubles.extend(doubles),
+                Err(fault) => loaded.failed.push(self.fail(&dir, fault)),
             }
         }
         loaded
@@ -129,16 +190,20 @@ impl LogDirs {
         dir: &Arc<LogDir>,
         folders: VecDeque<PartitionFolder>,
         loading: &Loading<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Vec<LogHandle>, Fault> {
         let queue = Mutex::new(folders);
+        let doubles = Mutex::new(Vec::new());
         let first_fault = Mutex::new(None);
         let work = || {
             while first_fault.lock().is_none() {
                 let Some(folder) = queue.lock().pop_front() else {
                     break;
                 };
-                if let Err(fault) = self.load_log(dir, &folder, loading) {
-                    first_fault.lock().get_or_insert(fault);
+                match self.load_log(dir, &folder, loading) {
+                    Ok(double) => doubles.lock().extend(double),
+                    Err(fault) => {
+                        first_fault.lock().get_or_insert(fault);
+                    }
                 }
             }
         };
@@ -148,7 +213,8 @@ impl LogDirs {
             }
             work();
         });
-        first_fault.into_inner().map_or(Ok(()), Err)
+        let doubles = doubles.into_inner();
+        first_fault.into_inner().map_or(Ok(doubles), Err)
     }
 
     fn load_log(
@@ -156,24 +222,29 @@ impl LogDirs {
         dir: &Arc<LogDir>,
         folder: &PartitionFolder,
         loading: &Loading<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Option<LogHandle>, Fault> {
         let config = (loading.config_of)(&folder.partition);
         let mut progress = |progress| (loading.progress)(&folder.partition, progress);
         let log = dir.open_log(folder, config, loading.now_ms, &mut progress)?;
-        self.register(log, dir, folder.topic_id);
-        Ok(())
+        let handle = LogHandle::new(log, dir, folder.topic_id);
+        let mut logs = self.logs.write();
+        if logs.contains_key(&folder.partition) {
+            return Ok(Some(handle));
+        }
+        logs.insert(folder.partition.clone(), handle);
+        Ok(None)
     }
 
     fn register(&self, log: Log, dir: &Arc<LogDir>, topic_id: Option<TopicId>) -> LogHandle {
         let of = log.partition().clone();
-        let handle = LogHandle {
-            reader: log.reader(),
-            log: Arc::new(Mutex::new(log)),
-            dir: Arc::clone(dir),
-            topic_id,
-        };
+        let handle = LogHandle::new(log, dir, topic_id);
         self.logs.write().insert(of, handle.clone());
         handle
+    }
+
+    /// Puts another log in the place of a partition's, which is given back.
+    pub(crate) fn choose(&self, of: &TopicPartition, handle: LogHandle) -> Option<LogHandle> {
+        self.logs.write().insert(of.clone(), handle)
     }
 
     /// The directories in use.
@@ -269,10 +340,10 @@ impl LogDirs {
     }
 
     fn emptiest(&self) -> Option<Arc<LogDir>> {
-        let logs = self.logs.read();
+        let (logs, futures) = (self.logs.read(), self.futures.read());
         let count = |dir: &Arc<LogDir>| {
             let here = |handle: &&LogHandle| Arc::ptr_eq(&handle.dir, dir);
-            logs.values().filter(here).count()
+            logs.values().chain(futures.values()).filter(here).count()
         };
         self.dirs().into_iter().min_by_key(count)
     }
@@ -302,25 +373,6 @@ impl LogDirs {
         handle.dir.set_aside(&mut log)
     }
 
-    /// Puts a log that caught up in another directory in the place of the present one, whose
-    /// folder is to be removed later.
-    pub(crate) fn replace(
-        &self,
-        mut with: Log,
-        dir: &Arc<LogDir>,
-    ) -> Result<Option<DoomedFolder>, Fault> {
-        let of = with.partition().clone();
-        let before = self.log(&of);
-        let topic_id = before.as_ref().and_then(|handle| handle.topic_id);
-        let doomed = self.delete(&of)?;
-        dir.promote(&mut with)?;
-        if let Some(before) = before {
-            before.dir.sync()?;
-        }
-        self.register(with, dir, topic_id);
-        Ok(doomed)
-    }
-
     /// Makes the names of all folders durable.
     pub(crate) fn sync(&self) -> Vec<FailedDir> {
         self.in_each_dir(|dir, _| dir.sync())
@@ -329,9 +381,14 @@ impl LogDirs {
     /// Takes a directory out of use with all its logs.
     pub(crate) fn fail(&self, dir: &Arc<LogDir>, fault: Fault) -> FailedDir {
         self.dirs.write().retain(|one| !Arc::ptr_eq(one, dir));
-        self.logs
-            .write()
-            .retain(|_, handle| !Arc::ptr_eq(&handle.dir, dir));
+        for logs in [&self.logs, &self.futures] {
+            let stays = |handle: &LogHandle| !Arc::ptr_eq(&handle.dir, dir);
+            logs.write().retain(|_, handle| stays(handle));
+        }
+        let mut failed = self.failed.write();
+        if !failed.contains(&dir.id()) {
+            failed.push(dir.id());
+        }
         FailedDir {
             path: dir.path().to_owned(),
             fault,
@@ -340,20 +397,14 @@ impl LogDirs {
 
     /// Writes recovery points and log starts of every directory.
     pub(crate) fn checkpoint(&self) -> Vec<FailedDir> {
-        self.in_each_dir(|dir, logs| {
-            let point = |(of, handle): &(TopicPartition, LogHandle)| {
-                (of.clone(), handle.log.lock().recovery_point())
-            };
-            let points: Vec<_> = logs.iter().map(point).collect();
-            dir.write_recovery_points(&points)?;
-            let start = |(of, handle): &(TopicPartition, LogHandle)| {
-                let start = handle.reader.log_start_offset();
-                let first = handle.reader.segments().first().map(|one| one.base_offset);
-                (first < Some(start)).then(|| (of.clone(), start))
-            };
-            let starts: Vec<_> = logs.iter().filter_map(start).collect();
-            dir.write_log_starts(&starts)
-        })
+        self.in_each_dir(checkpoint_dir)
+    }
+
+    /// Writes those of one directory, with the replicas on their way there.
+    pub(crate) fn checkpoint_one(&self, dir: &Arc<LogDir>) -> Result<(), Fault> {
+        let all = self.logs().into_iter().chain(self.futures());
+        let here = all.filter(|(_, handle)| Arc::ptr_eq(&handle.dir, dir));
+        checkpoint_dir(dir, &here.collect::<Vec<_>>())
     }
 
     /// Writes high watermarks, as the caller knows them.
@@ -372,32 +423,101 @@ impl LogDirs {
 
     /// Closes every log and every directory in order.
     pub(crate) fn close(&self, broker_epoch: i64) -> Vec<FailedDir> {
-        let mut failed = self.in_each_dir(|_, logs| {
-            for (_, handle) in logs {
-                handle.log.lock().close()?;
-            }
-            Ok(())
-        });
-        failed.extend(self.checkpoint());
-        failed.extend(self.in_each_dir(|dir, _| dir.close(broker_epoch)));
-        failed
-    }
-
-    fn in_each_dir(
-        &self,
-        work: impl Fn(&Arc<LogDir>, &[(TopicPartition, LogHandle)]) -> Result<(), Fault>,
-    ) -> Vec<FailedDir> {
-        let logs = self.logs();
+        let futures = self.futures();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
-            let here: Vec<_> = logs.iter().filter(here).cloned().collect();
-            if let Err(fault) = work(&dir, &here) {
+            let mut logs = self.logs();
+            logs.extend(futures.clone());
+            logs.retain(|(_, handle)| Arc::ptr_eq(&handle.dir, &dir));
+            let closed = logs
+                .iter()
+                .try_for_each(|(_, handle)| handle.log.lock().close())
+                .and_then(|()| checkpoint_dir(&dir, &logs))
+                .and_then(|()| dir.close(broker_epoch));
+            if let Err(fault) = closed {
+                // Without a word about order, so that the next start recovers.
                 failed.push(self.fail(&dir, fault));
             }
         }
         failed
     }
+
+    /// Does something in each directory. One that has no room for it keeps what it has: the next
+    /// time may succeed.
+    fn in_each_dir(
+        &self,
+        work: impl Fn(&Arc<LogDir>, &[(TopicPartition, LogHandle)]) -> Result<(), Fault>,
+    ) -> Vec<FailedDir> {
+        let logs: Vec<_> = self.logs().into_iter().chain(self.futures()).collect();
+        let mut failed = Vec::new();
+        for dir in self.dirs() {
+            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
+            let here: Vec<_> = logs.iter().filter(here).cloned().collect();
+            match work(&dir, &here) {
+                Err(fault) if fault.is_full() || fault.is_passing() => {
+                    warn!(dir = %dir.path().display(), %fault, "a checkpoint is not written now");
+                }
+                Err(fault) => failed.push(self.fail(&dir, fault)),
+                Ok(()) => {}
+            }
+        }
+        failed
+    }
+}
+
+impl LogHandle {
+    pub(super) fn new(log: Log, dir: &Arc<LogDir>, topic_id: Option<TopicId>) -> Self {
+        Self {
+            reader: log.reader(),
+            log: Arc::new(Mutex::new(log)),
+            dir: Arc::clone(dir),
+            topic_id,
+        }
+    }
+}
+
+/// Two names of one directory are a mistake (LogManager.createAndValidateLogDirs).
+fn given_twice(disk: Disk, path: &Path, dirs: &[Arc<LogDir>], all: &[PathBuf]) -> Option<Fault> {
+    let here = disk.canonical(path).ok()?;
+    dirs.iter()
+        .find(|dir| disk.canonical(dir.path()).is_ok_and(|one| one == here))?;
+    let all: Vec<_> = all.iter().map(|path| path.display().to_string()).collect();
+    Some(Fault::Foreign {
+        path: path.to_owned(),
+        words: format!("Duplicate log directory found: {}", all.join(", ")),
+    })
+}
+
+/// Two directories with one id are a mistake: one was copied (MetaPropertiesEnsemble.verify).
+fn unlike(dir: LogDir, others: &[Arc<LogDir>]) -> Result<LogDir, Fault> {
+    let Some(other) = others.iter().find(|other| other.id() == dir.id()) else {
+        return Ok(dir);
+    };
+    dir.unlock()?;
+    Err(Fault::Foreign {
+        path: dir.path().to_owned(),
+        words: format!(
+            "Duplicate directory ID {} found. It was the ID of {}, but also of {}",
+            dir.id(),
+            other.path().display(),
+            dir.path().display()
+        ),
+    })
+}
+
+fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
+    let point = |(of, handle): &(TopicPartition, LogHandle)| {
+        (of.clone(), handle.log.lock().recovery_point())
+    };
+    let points: Vec<_> = logs.iter().map(point).collect();
+    dir.write_recovery_points(&points)?;
+    let start = |(of, handle): &(TopicPartition, LogHandle)| {
+        let start = handle.reader.log_start_offset();
+        let first = handle.reader.segments().first().map(|one| one.base_offset);
+        (first < Some(start)).then(|| (of.clone(), start))
+    };
+    let starts: Vec<_> = logs.iter().filter_map(start).collect();
+    dir.write_log_starts(&starts)
 }
 
 fn split(folders: Vec<PartitionFolder>) -> (Vec<PartitionFolder>, VecDeque<PartitionFolder>) {
@@ -419,7 +539,7 @@ mod tests {
         }
     }
 
-    fn open(path: &std::path::Path) -> (LogDirs, Loaded) {
+    fn open(path: &Path) -> (LogDirs, Loaded) {
         let (dirs, failed) = LogDirs::open(Disk, &[path.to_owned()], &identity(), 16);
         assert!(failed.is_empty(), "{failed:?}");
         let loaded = dirs.load(&Loading {

@@ -30,19 +30,43 @@ pub(crate) enum Fault {
     #[error("{path}: {why}")]
     Malformed { path: PathBuf, why: &'static str },
     /// Another process uses the directory.
-    #[error("{path} is locked by another process")]
+    #[error(
+        "Failed to acquire lock on file .lock in {path}. A Kafka instance in another process or \
+         thread is using this directory."
+    )]
     Locked { path: PathBuf },
-    /// The directory belongs to another node or cluster.
-    #[error("{path} says {what} {found}, but this node has {wanted}")]
-    Foreign {
-        path: PathBuf,
-        what: &'static str,
-        found: String,
-        wanted: String,
-    },
+    /// The directory belongs to another node or cluster; the words are Kafka's
+    /// (MetaPropertiesEnsemble.verify).
+    #[error("{words}")]
+    Foreign { path: PathBuf, words: String },
 }
 
 impl Fault {
+    /// Where it happened.
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Disk { path, .. }
+            | Self::Batch { path, .. }
+            | Self::Records { path, .. }
+            | Self::Malformed { path, .. }
+            | Self::Locked { path }
+            | Self::Foreign { path, .. } => path,
+        }
+    }
+
+    /// Whether there is no room for what was to be written. Nothing that was written before is in
+    /// danger: what does not fit is refused until there is room again. (Apache Kafka takes the
+    /// directory out of use.)
+    pub(crate) fn is_full(&self) -> bool {
+        let Self::Disk { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
+    }
+
     /// Whether the process ran out of descriptors or memory: that passes, and says nothing of the
     /// directory.
     pub(crate) fn is_passing(&self) -> bool {
@@ -62,12 +86,10 @@ impl Fault {
         match self {
             Self::Disk { source, .. } => {
                 self.is_passing()
+                    || self.is_full()
                     || matches!(
                         source.kind(),
-                        io::ErrorKind::StorageFull
-                            | io::ErrorKind::QuotaExceeded
-                            | io::ErrorKind::AlreadyExists
-                            | io::ErrorKind::NotADirectory
+                        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory
                     )
             }
             Self::Malformed { .. } => true,

@@ -169,6 +169,11 @@ pub(crate) fn marked_folder(of: &TopicPartition, id: Uuid, suffix: &str) -> Stri
     format!("{topic}{tail}")
 }
 
+/// Whether a partition's replica can be on its way anywhere: its folder's name is not cut.
+pub(crate) fn has_future_folder(of: &TopicPartition) -> bool {
+    future_folder(of, Uuid::ZERO).len() <= NAME_MAX
+}
+
 /// The name of a folder whose replica is on its way here.
 pub(crate) fn future_folder(of: &TopicPartition, id: Uuid) -> String {
     let hex: String = id.0.iter().map(|byte| format!("{byte:02x}")).collect();

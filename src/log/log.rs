@@ -521,7 +521,7 @@ impl Log {
     /// Makes the folder, its topic id and its epochs durable before the first batch is written: a
     /// crash may take a folder without batches, which the metadata then asks for again, but must not
     /// leave batches that do not say whose they are (UnifiedLog.maybeFlushMetadataFile).
-    fn settle(&mut self) -> Result<(), Fault> {
+    pub(super) fn settle(&mut self) -> Result<(), Fault> {
         if self.is_settled {
             return Ok(());
         }

@@ -10,8 +10,8 @@
 //!   [`swap`]: its result in the place of what it came from
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
 //! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
-//! - [`dirs`], [`dir`]: the directories that hold partitions; [`checkpoint`], [`layout`]: files
-//!   and names
+//! - [`dirs`], [`dir`]: the directories that hold partitions; [`futures`], [`relocate`]: logs that
+//!   move from one to another; [`checkpoint`], [`layout`]: files and names
 //! - [`files`]: which files are open; [`fault`]: what goes wrong below
 
 pub(crate) mod append;
@@ -27,6 +27,7 @@ pub(crate) mod fault;
 pub(crate) mod files;
 pub(crate) mod filter;
 pub(crate) mod flush;
+pub(crate) mod futures;
 pub(crate) mod index;
 pub(crate) mod layout;
 #[expect(
@@ -39,6 +40,7 @@ pub(crate) mod offset_map;
 pub(crate) mod producers;
 pub(crate) mod read;
 pub(crate) mod recover;
+pub(crate) mod relocate;
 pub(crate) mod retention;
 pub(crate) mod scan;
 pub(crate) mod segment;

@@ -209,6 +209,24 @@ impl Producers {
         stored
     }
 
+    /// Takes up producers that `others` knows and this does not, all of whose records lie below
+    /// `start`: a copy of what lies beyond does not tell of them.
+    pub(crate) fn take_up_missing(&mut self, others: &Self, start: i64) {
+        for (id, one) in &others.by_id {
+            let is_below = one
+                .batches
+                .last()
+                .is_none_or(|last| last.last_offset < start);
+            if !is_below || self.by_id.contains_key(id) {
+                continue;
+            }
+            if let Some(first) = one.txn_first_offset {
+                self.open.insert(first, *id);
+            }
+            self.by_id.insert(*id, one.clone());
+        }
+    }
+
     /// How many producers are known.
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()

@@ -135,6 +135,16 @@ impl Disk {
         fs::remove_dir_all(path)
     }
 
+    /// The path from the root on, without a look at the disk.
+    pub(crate) fn absolute(self, path: &Path) -> PathBuf {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    }
+
+    /// The path from the root on, with links followed.
+    pub(crate) fn canonical(self, path: &Path) -> io::Result<PathBuf> {
+        path.canonicalize()
+    }
+
     /// Whether a file or folder exists.
     pub(crate) fn exists(self, path: &Path) -> bool {
         path.exists()
@@ -146,7 +156,8 @@ impl Disk {
         if sim_disk::dir_synced(path)? {
             return Ok(());
         }
-        fs::OpenOptions::new().read(true).open(path)?.sync_all()
+        let folder = fs::OpenOptions::new().read(true).open(path)?;
+        folder.sync_all().map_err(unsynced)
     }
 
     /// Replaces a small file whole: written beside it, synced, renamed over it, folder synced.
@@ -318,8 +329,14 @@ impl File {
         if sim_disk::synced(&self.0)? {
             return Ok(());
         }
-        self.0.sync_data()
+        self.0.sync_data().map_err(unsynced)
     }
+}
+
+/// A failed sync says nothing of its cause: whatever it was, what was written may be lost, and a
+/// second try that succeeds would not bring it back.
+fn unsynced(error: io::Error) -> io::Error {
+    io::Error::other(format!("a sync failed: {error}"))
 }
 
 impl AsFd for File {

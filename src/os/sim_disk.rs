@@ -275,65 +275,161 @@ impl Journal {
     }
 }
 
-/// The folder whose sync makes an operation on names durable.
-fn folder_of(op: &Op) -> Option<&Path> {
+/// The name that an operation is about, in the folder whose sync makes it durable.
+fn name_of(op: &Op) -> Option<&Path> {
     match op {
         Op::Create(path, _) | Op::MakeDir(path) | Op::Rename(path, _) | Op::Remove(path) => {
-            path.parent()
+            Some(path)
         }
         _ => None,
     }
 }
 
-fn names(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> BTreeMap<PathBuf, Option<Inode>> {
-    let mut synced: HashMap<&Path, usize> = HashMap::new();
-    let mut pending: BTreeMap<&Path, Vec<usize>> = BTreeMap::new();
-    for (at, op) in ops.iter().enumerate() {
-        if let Op::SyncDir(path) = op {
-            synced.insert(path, at);
-            pending.remove(path.as_path());
-        } else if let Some(folder) = folder_of(op) {
-            pending.entry(folder).or_default().push(at);
+/// A folder, whatever it is called; those that were there before get theirs when they are met.
+type Folder = usize;
+
+/// Which folders the operations were about, as they were called then.
+#[derive(Default)]
+struct Folders {
+    count: Folder,
+    called: BTreeMap<PathBuf, Folder>,
+    /// Those that were there before.
+    roots: BTreeMap<Folder, PathBuf>,
+}
+
+impl Folders {
+    fn at(&mut self, path: &Path) -> Folder {
+        if let Some(folder) = self.called.get(path) {
+            return *folder;
+        }
+        let folder = self.make(path);
+        self.roots.insert(folder, path.to_owned());
+        folder
+    }
+
+    fn make(&mut self, path: &Path) -> Folder {
+        self.count += 1;
+        self.called.insert(path.to_owned(), self.count);
+        self.count
+    }
+
+    fn rename(&mut self, from: &Path, to: &Path) {
+        let below = |path: &PathBuf| {
+            let below = path.strip_prefix(from).ok()?;
+            Some(to.iter().chain(below.iter()).collect::<PathBuf>())
+        };
+        let moved = self.called.iter();
+        let moved: Vec<_> = moved
+            .filter_map(|(path, folder)| Some((path.clone(), below(path)?, *folder)))
+            .collect();
+        for (before, _, _) in &moved {
+            self.called.remove(before);
+        }
+        for (_, after, folder) in moved {
+            self.called.insert(after, folder);
         }
     }
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+enum Stands {
+    File(Inode),
+    Folder(Folder),
+}
+
+/// An operation with the folder it was done in, and the one it made.
+struct Done<'a> {
+    op: &'a Op,
+    within: Folder,
+    made: Option<Folder>,
+}
+
+fn names(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> BTreeMap<PathBuf, Option<Inode>> {
+    let mut folders = Folders::default();
+    let mut done: BTreeMap<usize, Done<'_>> = BTreeMap::new();
+    let mut synced: HashMap<Folder, usize> = HashMap::new();
+    let mut pending: BTreeMap<Folder, Vec<usize>> = BTreeMap::new();
+    for (at, op) in ops.iter().enumerate() {
+        if let Op::SyncDir(path) = op {
+            let folder = folders.at(path);
+            synced.insert(folder, at);
+            pending.remove(&folder);
+            continue;
+        }
+        let Some(path) = name_of(op) else {
+            continue;
+        };
+        let within = folders.at(path.parent().expect("a name is in a folder"));
+        pending.entry(within).or_default().push(at);
+        let mut made = None;
+        match op {
+            Op::MakeDir(path) => made = Some(folders.make(path)),
+            Op::Rename(from, to) => folders.rename(from, to),
+            _ => {}
+        }
+        done.insert(at, Done { op, within, made });
+    }
     // Of each folder the names up to here survive.
-    let mut until: HashMap<&Path, usize> = HashMap::new();
+    let mut until: HashMap<Folder, usize> = HashMap::new();
     for (folder, waiting) in &pending {
         let count = some_of(waiting.len(), chance);
         let end = match count {
             0 => synced.get(folder).copied().unwrap_or(0),
             count => waiting[count - 1] + 1,
         };
-        until.insert(folder, end);
+        until.insert(*folder, end);
     }
-    let mut names = BTreeMap::new();
-    for (at, op) in ops.iter().enumerate() {
-        let Some(folder) = folder_of(op) else {
-            continue;
-        };
-        let is_durable = until.get(folder).is_none_or(|until| at < *until);
-        if !is_durable {
-            continue;
-        }
-        match op {
+    let is_durable =
+        |at: &usize, done: &Done<'_>| until.get(&done.within).is_none_or(|until| *at < *until);
+    let mut left: BTreeMap<Folder, BTreeMap<PathBuf, Stands>> = BTreeMap::new();
+    for (_, one) in done.iter().filter(|(at, one)| is_durable(at, one)) {
+        let here = left.entry(one.within).or_default();
+        let name = |path: &Path| PathBuf::from(path.file_name().expect("a name"));
+        match one.op {
             Op::Create(path, inode) => {
-                names.insert(path.clone(), Some(*inode));
+                here.insert(name(path), Stands::File(*inode));
             }
             Op::MakeDir(path) => {
-                names.insert(path.clone(), None);
+                here.insert(name(path), Stands::Folder(one.made.expect("it was made")));
             }
             Op::Rename(from, to) => {
-                if let Some(inode) = names.remove(from) {
-                    names.insert(to.clone(), inode);
+                if let Some(stands) = here.remove(&name(from)) {
+                    here.insert(name(to), stands);
                 }
             }
             Op::Remove(path) => {
-                names.remove(path);
+                here.remove(&name(path));
             }
             _ => {}
         }
     }
+    let mut names = BTreeMap::new();
+    for (folder, path) in &folders.roots {
+        list(*folder, path, &left, &mut names);
+    }
     names
+}
+
+/// Names what is left in a folder and below.
+fn list(
+    folder: Folder,
+    path: &Path,
+    left: &BTreeMap<Folder, BTreeMap<PathBuf, Stands>>,
+    names: &mut BTreeMap<PathBuf, Option<Inode>>,
+) {
+    for (name, stands) in left.get(&folder).into_iter().flatten() {
+        let path = path.join(name);
+        match stands {
+            Stands::File(inode) => {
+                names.insert(path, Some(*inode));
+            }
+            Stands::Folder(folder) => {
+                names.insert(path.clone(), None);
+                list(*folder, &path, left, names);
+            }
+        }
+    }
 }
 
 fn contents(ops: &[Op], chance: &mut dyn FnMut(usize) -> usize) -> HashMap<Inode, Vec<u8>> {
@@ -505,7 +601,7 @@ impl Crashed {
                     let content = self.files.get(inode).map(Vec::as_slice);
                     fs::write(&path, content.unwrap_or_default())?;
                 }
-                // Its folder is lost.
+                // Its folder is not one of those that were made.
                 Some(_) => {}
             }
         }

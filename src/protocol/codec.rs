@@ -92,6 +92,17 @@ impl<'a> Reader<'a> {
         self.version
     }
 
+    /// Reads on as a flexible version: a request's header begins as a classic one.
+    pub(crate) fn become_flexible(&mut self, version: i16) {
+        self.version = version;
+        self.flexible = true;
+    }
+
+    /// How many bytes have not been read.
+    pub(crate) fn left(&self) -> usize {
+        self.input.len()
+    }
+
     /// Ends the reading; nothing may be left.
     pub(crate) fn finish(self) -> Result<(), Malformed> {
         if self.input.is_empty() {
@@ -160,7 +171,8 @@ impl<'a> Reader<'a> {
         Ok(Some(length))
     }
 
-    fn text(&mut self) -> Result<Option<&'a str>, Malformed> {
+    /// Takes a string; `None` for null.
+    pub(crate) fn text(&mut self) -> Result<Option<&'a str>, Malformed> {
         let Some(length) = self.length(Classic::Short)? else {
             return Ok(None);
         };

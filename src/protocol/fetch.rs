@@ -48,6 +48,8 @@ impl SlicedFetch {
 struct Writer {
     version: i16,
     out: BytesMut,
+    /// What comes before the first slice, while its size is not known.
+    first: Option<BytesMut>,
     chunks: Chunks,
     written: usize,
 }
@@ -57,7 +59,9 @@ impl Writer {
         Self {
             version,
             out: BytesMut::with_capacity(256),
-            chunks: Vec::new(),
+            first: None,
+            // The first bytes come last, and with one slice these are all.
+            chunks: Vec::with_capacity(3),
             written: 0,
         }
     }
@@ -115,14 +119,14 @@ impl Writer {
             self.out.truncate(self.out.len() - 4);
             return Ok(Bytes::new());
         }
-        let tags_len = if has_tags(data) {
-            self.tags_len(data)?
+        let tags = if has_tags(data) {
+            let behind = self.out.len() - self.tags_len(data)?;
+            Bytes::copy_from_slice(&self.out[behind..])
         } else {
-            1
+            Bytes::from_static(&[0])
         };
-        let tags = self.out.split_off(self.out.len() - tags_len).freeze();
-        debug_assert!(self.out.len() > start);
-        self.out.truncate(self.out.len() - 1);
+        self.out.truncate(self.out.len() - tags.len() - 1);
+        debug_assert!(self.out.len() >= start);
         Ok(tags)
     }
 
@@ -137,6 +141,12 @@ impl Writer {
     }
 
     fn tail(&mut self, mut response: FetchResponse) -> anyhow::Result<()> {
+        if response.node_endpoints.is_empty() && response.unknown_tagged_fields.is_empty() {
+            if self.flexible() {
+                self.out.put_u8(0);
+            }
+            return Ok(());
+        }
         response.responses.clear();
         let mut whole = BytesMut::new();
         response.encode(&mut whole, self.version)?;
@@ -149,10 +159,9 @@ impl Writer {
     fn finish(mut self) -> anyhow::Result<Chunks> {
         self.push_out();
         let size = u32::try_from(self.written - 4)?;
-        if let Some(Chunk::Bytes(first)) = self.chunks.first_mut() {
-            let mut head = BytesMut::from(std::mem::take(first));
-            head[..4].copy_from_slice(&size.to_be_bytes());
-            *first = head.freeze();
+        if let Some(mut first) = self.first {
+            first[..4].copy_from_slice(&size.to_be_bytes());
+            self.chunks[0] = Chunk::Bytes(first.freeze());
         }
         Ok(self.chunks)
     }
@@ -182,9 +191,16 @@ impl Writer {
     }
 
     fn push_out(&mut self) {
-        if !self.out.is_empty() {
-            let bytes = self.out.split().freeze();
-            self.push(Chunk::Bytes(bytes));
+        if self.out.is_empty() {
+            return;
+        }
+        let bytes = self.out.split();
+        if self.chunks.is_empty() {
+            self.written += bytes.len();
+            self.first = Some(bytes);
+            self.chunks.push(Chunk::Bytes(Bytes::new()));
+        } else {
+            self.push(Chunk::Bytes(bytes.freeze()));
         }
     }
 

@@ -1,8 +1,12 @@
 //! Request headers (versions 1 and 2) and response headers (versions 0 and 1).
 
-use bytes::{BufMut, Bytes, BytesMut};
-use kafka_protocol::messages::RequestHeader;
-use kafka_protocol::protocol::{Decodable, StrBytes};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use kafka_protocol::protocol::StrBytes;
+
+use super::codec::{Malformed, Reader};
+
+/// The bytes of [`Start`].
+const START_LEN: usize = 8;
 
 /// The fixed start of every request, read before anything else is believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +19,7 @@ pub(crate) struct Start {
 impl Start {
     /// Reads key, version and correlation id; `None` when the frame is shorter.
     pub(crate) fn of(frame: &[u8]) -> Option<Self> {
-        let bytes = frame.first_chunk::<8>()?;
+        let bytes = frame.first_chunk::<START_LEN>()?;
         Some(Self {
             api_key: i16::from_be_bytes([bytes[0], bytes[1]]),
             api_version: i16::from_be_bytes([bytes[2], bytes[3]]),
@@ -29,10 +33,19 @@ impl Start {
 ///
 /// `flexible` tells whether the request has header version 2. The client id of version 2 is still
 /// a classic string (KIP-482).
-pub(crate) fn take(frame: &mut Bytes, flexible: bool) -> Result<Option<StrBytes>, anyhow::Error> {
-    let version = if flexible { 2 } else { 1 };
-    let client_id = RequestHeader::decode(frame, version)?.client_id;
-    Ok(client_id.map(|id| StrBytes::from_string(id.as_str().to_owned())))
+pub(crate) fn take(frame: &mut Bytes, flexible: bool) -> Result<Option<StrBytes>, Malformed> {
+    let behind = frame.get(START_LEN..).ok_or(Malformed::Short)?;
+    let mut reader = Reader::new(behind, 1, false);
+    let client_id = reader
+        .text()?
+        .map(|id| StrBytes::from_string(id.to_owned()));
+    if flexible {
+        reader.become_flexible(2);
+        reader.tags(|_, _| Ok(false))?;
+    }
+    let header = frame.len() - reader.left();
+    frame.advance(header);
+    Ok(client_id)
 }
 
 /// Appends a response header; `flexible` adds the empty tagged section of version 1.

@@ -2,8 +2,9 @@
 //! deleted folders, directories that failed. Nothing runs while nothing is due.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -14,6 +15,10 @@ use super::fault::Fault;
 use crate::base::TopicPartition;
 use crate::log::dir::DoomedFolder;
 use crate::log::log;
+use crate::os::clock;
+
+/// Operations that are refused for now are told of so often.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// What partitions ask of the background.
 #[derive(Debug, Default)]
@@ -22,6 +27,8 @@ pub(crate) struct Background {
     dirty: AtomicBool,
     due: Mutex<Due>,
     wake: Notify,
+    /// When an operation that was refused was last told of.
+    complained: Mutex<Option<Instant>>,
     /// Partitions in which something may have to be deleted by age or size.
     pub(super) retention: Agenda,
     /// Partitions that are compacted, in which something may have to be.
@@ -54,8 +61,8 @@ pub(crate) struct Due {
     pub(crate) flushes: HashSet<TopicPartition>,
     /// Logs with records that must be durable soon, with their time.
     pub(crate) flushes_later: Vec<(Instant, TopicPartition)>,
-    /// Partitions whose directory failed, with the first fault of each.
-    pub(crate) failed: Vec<TopicPartition>,
+    /// Partitions whose directory failed, and where.
+    pub(crate) failed: Vec<(TopicPartition, PathBuf)>,
     /// Folders and files to remove, with their time.
     pub(crate) doomed: Vec<(Instant, Doomed)>,
     /// When logs that could not be made are tried again.
@@ -94,12 +101,27 @@ impl Background {
     /// Reports a fault of a log: its directory is to be taken out of use.
     pub(crate) fn fail(&self, of: &TopicPartition, fault: &Fault) {
         if fault.is_passing() {
-            warn!(partition = %of, %fault, "an operation on a log is refused for now");
+            if self.may_complain() {
+                warn!(partition = %of, %fault, "an operation on a log is refused for now");
+            }
             return;
         }
         error!(partition = %of, %fault, "the log directory of a partition fails");
-        self.due.lock().failed.push(of.clone());
+        let path = fault.path().to_owned();
+        self.due.lock().failed.push((of.clone(), path));
         self.wake.notify_one();
+    }
+
+    /// Whether it was quiet about refused operations for long enough: where there is no room, every
+    /// append is one.
+    fn may_complain(&self) -> bool {
+        let mut last = self.complained.lock();
+        let now = clock::now();
+        if last.is_some_and(|last| now < last + QUIET) {
+            return false;
+        }
+        *last = Some(now);
+        true
     }
 
     /// Has something removed when its time has come.

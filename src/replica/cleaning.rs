@@ -11,10 +11,12 @@ use tracing::{debug, error, info};
 
 use super::agenda::{Due, Key};
 use super::manager::Manager;
+use super::pace::Pace;
 use super::partition::{Isolation, Partition};
 use crate::config::BrokerConfig;
 use crate::log::cleanable::Cleanable;
 use crate::log::cleaner::{self, Cleaned, Go, Job, Memory, Unfinished};
+use crate::log::dir::LogDir;
 use crate::log::fault::Fault;
 use crate::os::clock;
 use crate::os::tasks::{self, Tasks};
@@ -23,12 +25,11 @@ use crate::os::tasks::{self, Tasks};
 const TELL: Duration = Duration::from_secs(10);
 /// The pace is looked at after so many bytes.
 const PACED_BYTES: u64 = 64 << 10;
-/// A hold-up is so long at most, so that a stop is heard.
-const HOLD_UP: Duration = Duration::from_millis(100);
-
 /// A partition that is worth compacting.
 struct Candidate {
     partition: Arc<Partition>,
+    /// Where its log lies.
+    dir: Arc<LogDir>,
     part: Cleanable,
 }
 
@@ -36,13 +37,13 @@ impl Partition {
     /// What of it is worth compacting now, after what is too old is gone, and when to look again.
     fn look(self: &Arc<Self>) -> (Option<Candidate>, Option<i64>) {
         let next_ms = self.retain();
-        let is_served = !self.is_retired() && !self.is_offline();
         let is_compacted = self.reader().config().compact;
-        if !is_served || !is_compacted || self.uncleanable.load(Ordering::Acquire) {
+        if !self.may_be_cleaned() || !is_compacted || self.uncleanable.load(Ordering::Acquire) {
             return (None, next_ms);
         }
         let stable = self.offsets().end(Isolation::Stable);
-        let cleaned_to = self.dir.cleaned_to(&self.name);
+        let dir = self.dir();
+        let cleaned_to = dir.cleaned_to(&self.name);
         let found = self
             .reader()
             .cleanable(stable, cleaned_to, clock::wall_ms());
@@ -51,6 +52,7 @@ impl Partition {
                 let next_ms = [next_ms, part.next_ms].into_iter().flatten().min();
                 let candidate = part.is_due.then(|| Candidate {
                     partition: self.clone(),
+                    dir,
                     part,
                 });
                 (candidate, next_ms)
@@ -78,7 +80,14 @@ impl Partition {
         }
     }
 
-    fn cleaned(&self, part: &Cleanable, cleaned: &Cleaned, took: Duration) {
+    /// A log that is on its way to another directory keeps its segments, for they are being copied;
+    /// it is compacted where it arrives (LogManager.abortAndPauseCleaning).
+    fn may_be_cleaned(&self) -> bool {
+        !self.is_retired() && !self.is_offline() && !self.is_moving()
+    }
+
+    fn cleaned(&self, candidate: &Candidate, cleaned: &Cleaned, took: Duration) {
+        let Candidate { dir, part, .. } = candidate;
         info!(
             partition = %self.name,
             dirty_from = part.first_dirty,
@@ -101,7 +110,10 @@ impl Partition {
             self.stir();
         }
         self.background.appended();
-        if let Err(fault) = self.dir.set_cleaned_to(&self.name, Some(cleaned.up_to)) {
+        if self.is_moving() || !Arc::ptr_eq(dir, &self.dir()) {
+            // Its copy may have been made of what was there before.
+            self.stir();
+        } else if let Err(fault) = dir.set_cleaned_to(&self.name, Some(cleaned.up_to)) {
             self.fail(&fault.into());
         }
     }
@@ -212,7 +224,9 @@ impl Manager {
     }
 
     fn clean_one(&self, candidate: &Candidate, shared: &Shared) {
-        let Candidate { partition, part } = candidate;
+        let Candidate {
+            partition, part, ..
+        } = candidate;
         let started = clock::now();
         debug!(partition = %partition.name, ?part, "a log is being compacted");
         let mut told = Progress::new(started);
@@ -229,10 +243,9 @@ impl Manager {
                         .current()
                         .config
                         .log_cleaner_io_max_bytes_per_second;
-                    shared.pace.hold_up(paced, rate, &shared.tasks);
+                    shared.pace.hold_up(paced, rate, &shared.tasks, || false);
                 }
-                match shared.tasks.is_stopping() || partition.is_retired() || partition.is_offline()
-                {
+                match shared.tasks.is_stopping() || !partition.may_be_cleaned() {
                     true => Go::Stop,
                     false => Go::On,
                 }
@@ -242,7 +255,7 @@ impl Manager {
         match cleaned {
             Ok(cleaned) => {
                 let took = clock::now().duration_since(started);
-                partition.cleaned(part, &cleaned, took);
+                partition.cleaned(candidate, &cleaned, took);
             }
             Err(Unfinished::GivenUp) => partition.stir(),
             // A deleted partition took its files along.
@@ -306,56 +319,5 @@ impl Progress {
             info!(partition = %partition.name, mib, secs, "a log is being compacted");
         }
         std::mem::take(&mut self.unpaced)
-    }
-}
-
-/// `log.cleaner.io.max.bytes.per.second`, over all that is read and written in a round.
-struct Pace {
-    /// When the bytes so far are paid for.
-    paid: Mutex<Instant>,
-}
-
-impl Pace {
-    fn new() -> Self {
-        Self {
-            paid: Mutex::new(clock::now()),
-        }
-    }
-
-    fn hold_up(&self, bytes: u64, rate: f64, tasks: &Tasks) {
-        let until = {
-            let mut paid = self.paid.lock();
-            *paid = (*paid).max(clock::now()) + cost(bytes, rate);
-            *paid
-        };
-        while !tasks.is_stopping() {
-            let left = until.saturating_duration_since(clock::now());
-            if left.is_zero() {
-                return;
-            }
-            clock::hold_up(left.min(HOLD_UP));
-        }
-    }
-}
-
-/// How long so many bytes take.
-#[expect(clippy::cast_precision_loss, reason = "a time needs no last bits")]
-fn cost(bytes: u64, rate: f64) -> Duration {
-    let secs = match rate > 0.0 {
-        true => (bytes as f64 / rate).min(60.0),
-        false => 60.0,
-    };
-    Duration::from_secs_f64(secs)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_cost_time_by_the_rate() {
-        assert_eq!(cost(1 << 20, f64::MAX), Duration::ZERO);
-        assert_eq!(cost(1000, 10_000.0), Duration::from_millis(100));
-        assert_eq!(cost(1000, 0.0), Duration::from_secs(60));
     }
 }

@@ -1,5 +1,7 @@
 //! Trouble of this layer.
 
+use std::path::Path;
+
 /// What went wrong with a replica; it is ours, no client caused it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
@@ -9,9 +11,16 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether the process was short of something, and its disk is as good as before.
+    /// Whether the process was short of something or the disk is full, and what it holds is as good
+    /// as before.
     pub(crate) fn is_passing(&self) -> bool {
         let Self::Log(fault) = self;
-        fault.is_passing()
+        fault.is_passing() || fault.is_full()
+    }
+
+    /// Where it happened.
+    pub(crate) fn path(&self) -> &Path {
+        let Self::Log(fault) = self;
+        fault.path()
     }
 }

@@ -2,7 +2,9 @@
 //! is due in the background.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -10,19 +12,25 @@ use tracing::{debug, error, info, warn};
 
 use super::background::{Background, Doomed};
 use super::config::{self, Told};
+use super::moving::Moves;
 use super::partition::{Partition, Role};
+use super::places::Places;
 use super::progress::Voice;
-use crate::base::{DirectoryId, NodeId, TopicId, TopicPartition};
+use crate::base::{DirectoryId, FastMap, NodeId, TopicId, TopicPartition};
 use crate::config::options::Options;
-use crate::log::dirs::{FailedDir, Loading, LogDirs, NotMade};
+use crate::log::dir::{LogDir, PartitionFolder};
+use crate::log::dirs::{FailedDir, Loading, LogDirs, LogHandle, NotMade};
+use crate::log::fault::Fault;
 use crate::log::recover::Progress;
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::image::configs::ResourceType;
 use crate::metadata::image::topics::{self, Topic};
 use crate::metadata::names;
+use crate::os::disk::Disk;
 use crate::os::tasks::Tasks;
 use crate::os::{clock, tasks};
+use crate::protocol::error::ErrorCode;
 
 /// Partitions that one thread takes up before another helps, and how many threads there may be.
 const PER_THREAD: usize = 8;
@@ -39,12 +47,18 @@ pub(crate) struct Manager {
     node: NodeId,
     pub(super) options: Arc<Options>,
     dirs: LogDirs,
-    partitions: RwLock<HashMap<(TopicId, i32), Arc<Partition>>>,
+    partitions: RwLock<FastMap<(TopicId, i32), Arc<Partition>>>,
     pub(super) background: Arc<Background>,
     /// The metadata as it was followed last; held while it is.
-    followed: Mutex<Option<Arc<Image>>>,
+    pub(super) followed: Mutex<Option<Arc<Image>>>,
     /// Partitions whose logs could not be made.
     owed: Mutex<HashSet<(TopicId, i32)>>,
+    /// Partitions whose directory is not in use.
+    offline: RwLock<HashSet<(TopicId, i32)>>,
+    /// Whether what was here at the start is taken up.
+    is_loaded: AtomicBool,
+    pub(super) moves: Moves,
+    pub(super) places: Places,
 }
 
 impl Manager {
@@ -58,12 +72,27 @@ impl Manager {
             background: Arc::default(),
             followed: Mutex::default(),
             owed: Mutex::default(),
+            offline: RwLock::default(),
+            is_loaded: AtomicBool::new(false),
+            moves: Moves::default(),
+            places: Places::default(),
         }
     }
 
     /// The replica of a partition on this node.
     pub(crate) fn partition(&self, topic: TopicId, index: i32) -> Option<Arc<Partition>> {
         self.partitions.read().get(&(topic, index)).cloned()
+    }
+
+    /// The same, or why there is none.
+    pub(crate) fn find(&self, topic: TopicId, index: i32) -> Result<Arc<Partition>, ErrorCode> {
+        if let Some(partition) = self.partition(topic, index) {
+            return Ok(partition);
+        }
+        match self.offline.read().contains(&(topic, index)) {
+            true => Err(ErrorCode::KafkaStorageError),
+            false => Err(ErrorCode::NotLeaderOrFollower),
+        }
     }
 
     /// All replicas on this node.
@@ -98,11 +127,21 @@ impl Manager {
             self.background
                 .remove(self.removal_time(), Doomed::Folder(folder));
         }
-        for failed in loaded.failed {
-            report(&failed);
+        self.lose(loaded.failed);
+        for double in loaded.doubles {
+            self.choose(image, double);
         }
+        let on_the_way = self.open_futures(image, loaded.futures);
         self.put_strays_aside(image);
         self.take_up_all(image, image.hosted_by(self.node).collect());
+        for (topic, of) in on_the_way {
+            if let Some(partition) = self.partition(topic, of.partition)
+                && let Some(copy) = self.dirs.future(&of)
+            {
+                self.go_on_moving(&partition, copy);
+            }
+        }
+        self.is_loaded.store(true, Ordering::Release);
         let took = clock::now().duration_since(started);
         info!(logs = self.dirs.logs().len(), ?took, "the logs are open");
     }
@@ -122,6 +161,121 @@ impl Manager {
                     error!(partition = %of, %fault, "a log cannot be put aside");
                 }
             }
+        }
+    }
+
+    /// A partition has logs in two directories: the node ended while one took the other's place, or
+    /// a directory failed then. The one that knows more is used.
+    fn choose(&self, image: &Image, double: LogHandle) {
+        let of = double.log.lock().partition().clone();
+        let Some(present) = self.dirs.log(&of) else {
+            self.dirs.choose(&of, double);
+            return;
+        };
+        let registered = registered(image, &of).and_then(|(_, it)| directory_of(it, self.node));
+        let known = |one: &LogHandle| {
+            let is_meant = Some(one.dir.id()) == registered;
+            let of_topic = image.topics.by_name(&of.topic).map(|topic| topic.id);
+            let is_of_topic = one.topic_id.is_none() || one.topic_id == of_topic;
+            let reader = &one.reader;
+            let epoch = reader.latest_epoch().map_or(-1, |epoch| epoch.0);
+            (is_of_topic, epoch, reader.log_end_offset(), is_meant)
+        };
+        let (used, other) = match known(&double) > known(&present) {
+            true => (double, present),
+            false => (present, double),
+        };
+        warn!(
+            partition = %of,
+            used = %used.dir.path().display(),
+            other = %other.dir.path().display(),
+            "a partition has logs in two directories"
+        );
+        let is_done = Some(used.dir.id()) == registered;
+        self.dirs.choose(&of, used);
+        let mut log = other.log.lock();
+        let gone = match is_done {
+            true => other.dir.delete(&mut log).map(Some),
+            false => other.dir.set_aside(&mut log).map(|()| None),
+        };
+        drop(log);
+        match gone {
+            Ok(Some(doomed)) => self
+                .background
+                .remove(self.removal_time(), Doomed::Folder(doomed)),
+            Ok(None) => {}
+            Err(fault) => self.lose_dir(&other.dir, fault),
+        }
+    }
+
+    /// Opens the copies that were on their way when the last process ended; gives those whose
+    /// original is here.
+    fn open_futures(
+        &self,
+        image: &Image,
+        folders: Vec<(PartitionFolder, Arc<LogDir>)>,
+    ) -> Vec<(TopicId, TopicPartition)> {
+        let mut on_the_way = Vec::new();
+        for (folder, dir) in folders {
+            let of = folder.partition.clone();
+            let known = registered(image, &of).filter(|(topic, it)| {
+                folder.topic_id.is_none_or(|id| id == topic.id) && it.replicas.contains(&self.node)
+            });
+            let original = self.dirs.log(&of);
+            let is_there = original
+                .as_ref()
+                .is_some_and(|log| log.dir.id() == dir.id());
+            let told = config::of_topic(&self.options, image, &of.topic).log;
+            let opened = self.dirs.open_future(&folder, &dir, told, clock::wall_ms());
+            let copy = match opened {
+                Ok(copy) => copy,
+                Err(fault @ Fault::Disk { .. }) => {
+                    self.lose_dir(&dir, fault);
+                    continue;
+                }
+                Err(fault) => {
+                    warn!(partition = %of, %fault, "a copy of a log cannot be used");
+                    self.background
+                        .remove(self.removal_time(), Doomed::Folder(dir.doom(&folder)));
+                    continue;
+                }
+            };
+            let Some((topic, it)) = known.filter(|_| !is_there) else {
+                warn!(partition = %of, "a copy of a log is of no use any more");
+                self.remove_future(&of);
+                continue;
+            };
+            if copy.topic_id.is_none()
+                && let Err(fault) = dir.identify_log(&copy.log.lock(), topic.id)
+            {
+                self.lose_dir(&dir, fault);
+                continue;
+            }
+            if original.is_some() {
+                on_the_way.push((topic.id, of));
+                continue;
+            }
+            let is_meant = directory_of(it, self.node) == Some(dir.id());
+            if is_meant && !self.dirs.has_offline() {
+                warn!(partition = %of, "the log that was to move is gone, its copy is used");
+                if let Some(Err(fault)) = self.dirs.adopt(&of) {
+                    self.lose_dir(&dir, fault);
+                }
+            } else {
+                // What it is a copy of may come back.
+                self.dirs.forget_future(&of);
+            }
+        }
+        on_the_way
+    }
+
+    fn remove_future(&self, of: &TopicPartition) {
+        match self.dirs.delete_future(of) {
+            Some((_, Ok(doomed))) => self
+                .background
+                .remove(self.removal_time(), Doomed::Folder(doomed)),
+            Some((dir, Err(fault))) => self.lose_dir(&dir, fault),
+            None => {}
         }
     }
 
@@ -205,6 +359,9 @@ impl Manager {
                 None => return,
             },
         };
+        partition.set_registered(directory_of(registered, self.node));
+        self.follow_move(&partition);
+        self.tell_where(&partition);
         let role = Role::of(registered, told.min_in_sync);
         debug!(partition = %partition.name, leader = %role.leader, epoch = %role.leader_epoch, "takes its role");
         if let Err(fault) = partition.take_role(role) {
@@ -221,24 +378,22 @@ impl Manager {
         told: &Told,
     ) -> Option<Arc<Partition>> {
         let of = TopicPartition::new(topic.name.clone(), index);
+        let key = (topic.id, index);
         let wanted = directory_of(registered, self.node);
-        let is_lost = |id: &DirectoryId| {
-            *id != DirectoryId::UNASSIGNED
-                && *id != DirectoryId::MIGRATING
-                && self.dirs.dir(*id).is_none()
-        };
-        if let Some(id) = wanted.filter(is_lost) {
-            // An empty log elsewhere would hide what was acknowledged.
-            error!(partition = %of, directory = %id, "the directory of a partition is not in use");
+        if !self.may_be_made(&of, wanted) {
+            if self.offline.write().insert(key) {
+                // An empty log elsewhere would hide what was acknowledged.
+                error!(partition = %of, directory = ?wanted, "the directory of a partition is not in use");
+            }
             return None;
         }
+        let wanted = self.moves.preferred(&of).or(wanted);
         let now_ms = clock::wall_ms();
         let (id, config) = (Some(topic.id), told.log.clone());
         let log = match names::is_internal(&topic.name) {
             true => self.dirs.create_later(&of, id, config, wanted, now_ms),
             false => self.dirs.create(&of, id, config, wanted, now_ms),
         };
-        let key = (topic.id, index);
         match log {
             Ok(log) => {
                 let partition = Arc::new(Partition::new(
@@ -249,6 +404,7 @@ impl Manager {
                     self.background.clone(),
                 ));
                 self.partitions.write().insert(key, partition.clone());
+                self.offline.write().remove(&key);
                 if self.owed.lock().remove(&key) {
                     info!(partition = %partition.name, "the log could be made at last");
                 }
@@ -273,7 +429,22 @@ impl Manager {
         }
     }
 
+    /// Whether a partition's log is here or may be made: it is not in a directory that cannot be
+    /// looked into.
+    fn may_be_made(&self, of: &TopicPartition, wanted: Option<DirectoryId>) -> bool {
+        let is_chosen =
+            |id: &DirectoryId| *id != DirectoryId::UNASSIGNED && *id != DirectoryId::MIGRATING;
+        let is_here = self.dirs.log(of).is_some();
+        match wanted.filter(is_chosen) {
+            Some(id) if self.dirs.dir(id).is_some() => true,
+            Some(_) => is_here && !self.dirs.has_offline(),
+            // At the start it may be anywhere, else it is new.
+            None => is_here || !self.dirs.has_offline() || self.is_loaded.load(Ordering::Acquire),
+        }
+    }
+
     fn remove_topic(&self, id: TopicId, name: &str) {
+        self.offline.write().retain(|(topic, _)| *topic != id);
         let mut partitions = self.partitions.write();
         let gone: Vec<_> = partitions
             .extract_if(|(topic, _), _| *topic == id)
@@ -282,7 +453,8 @@ impl Manager {
         for ((_, index), partition) in gone {
             partition.retire();
             let of = TopicPartition::new(name, index);
-            if let Err(fault) = partition.dir.set_cleaned_to(&of, None) {
+            self.give_up(&partition, partition.moving.lock().take());
+            if let Err(fault) = partition.dir().set_cleaned_to(&of, None) {
                 self.background.fail(&of, &fault.into());
             }
             match self.dirs.delete(&of) {
@@ -322,7 +494,7 @@ impl Manager {
     }
 
     /// When a folder that is deleted now goes: `log.segment.delete.delay.ms` from now.
-    fn removal_time(&self) -> Instant {
+    pub(super) fn removal_time(&self) -> Instant {
         let delay = self.options.current().config.log_segment_delete_delay_ms;
         clock::now() + Duration::from_millis(u64::try_from(delay).unwrap_or(0))
     }
@@ -336,6 +508,7 @@ impl Manager {
         });
         self.run_retention(tasks);
         self.run_cleaning(tasks);
+        self.run_moves(tasks);
     }
 
     async fn background_rounds(self: &Arc<Self>, tasks: &Tasks) {
@@ -367,14 +540,31 @@ impl Manager {
             let this = self.clone();
             let work = tasks::blocking(move || this.round(now, due));
             if !work.await.unwrap_or(false) {
-                error!("no log directory is left, the node stops");
                 tasks.stop();
                 return;
             }
         }
     }
 
-    /// Does what is due; whether any directory is still in use.
+    /// Whether the node can go on: with a directory, and with that of the metadata.
+    pub(crate) fn can_go_on(&self) -> bool {
+        let dirs = self.dirs.dirs();
+        if dirs.is_empty() {
+            error!("all log directories have failed, the node stops");
+            return false;
+        }
+        let metadata = self.options.file().metadata_dir();
+        let metadata = metadata.map(|path| Disk.absolute(path.as_ref()));
+        let is_metadata = |path: &PathBuf| Some(path) == metadata.as_ref();
+        let was_here = self.dirs.paths().iter().any(is_metadata);
+        if was_here && !dirs.iter().any(|dir| is_metadata(&dir.path().to_owned())) {
+            error!(dir = ?metadata, "the directory of the metadata log has failed, the node stops");
+            return false;
+        }
+        true
+    }
+
+    /// Does what is due; whether the node can go on.
     fn round(&self, now: Instant, checkpoints: DueCheckpoints) -> bool {
         let due = self.background.take(now);
         for of in due.flushes {
@@ -385,8 +575,8 @@ impl Manager {
                 warn!(%fault, "deleted files cannot be removed");
             }
         }
-        for of in due.failed {
-            self.fail(&of);
+        for (of, path) in due.failed {
+            self.fail(&of, &path);
         }
         if due.again.is_some() {
             self.try_again();
@@ -400,7 +590,7 @@ impl Manager {
             self.rest();
         }
         self.lose(failed);
-        !self.dirs.dirs().is_empty()
+        self.can_go_on()
     }
 
     /// Forgets producers that were silent for long, and closes files that nobody writes to.
@@ -433,28 +623,47 @@ impl Manager {
             .checkpoint_high_watermarks(&|of| known.get(of).copied())
     }
 
-    /// Takes the directory of a partition out of use.
-    fn fail(&self, of: &TopicPartition) {
-        let Some(handle) = self.dirs.log(of) else {
-            return;
-        };
-        let fault = crate::log::fault::Fault::Malformed {
-            path: handle.dir.path().to_owned(),
-            why: "an operation on it did not succeed",
-        };
-        let failed = self.dirs.fail(&handle.dir, fault);
-        self.lose(vec![failed]);
+    /// Takes the directory out of use in which an operation on a partition failed.
+    fn fail(&self, of: &TopicPartition, path: &Path) {
+        let around = self.dirs.around(path);
+        let dir = around.or_else(|| self.dirs.log(of).map(|log| log.dir));
+        if let Some(dir) = dir {
+            let fault = Fault::Malformed {
+                path: dir.path().to_owned(),
+                why: "an operation on it did not succeed",
+            };
+            self.lose_dir(&dir, fault);
+        }
     }
 
-    /// Partitions of directories that failed serve nobody.
+    /// Takes a directory out of use.
+    pub(super) fn lose_dir(&self, dir: &Arc<LogDir>, fault: Fault) {
+        let failed = self.dirs.fail(dir, fault);
+        self.lose(vec![failed]);
+        // Whether the node can go on without is looked at there.
+        self.background.try_again(clock::now());
+    }
+
+    /// Partitions of directories that failed serve nobody, and nothing moves there any more.
     fn lose(&self, failed: Vec<FailedDir>) {
         for failed in &failed {
             report(failed);
             for partition in self.all() {
-                if partition.dir.path() == failed.path {
+                let is_lost = partition.dir().path() == failed.path;
+                if is_lost {
                     partition.take_offline();
                 }
+                let moves_there = partition
+                    .copy()
+                    .is_some_and(|(_, to)| to.path() == failed.path);
+                if is_lost || moves_there {
+                    self.abandon(&partition);
+                    self.tell_where(&partition);
+                }
             }
+        }
+        if !failed.is_empty() {
+            self.places.wake.notify_one();
         }
     }
 
@@ -509,6 +718,15 @@ async fn sleep_until(at: Option<Instant>) {
         Some(at) => clock::sleep_until(at).await,
         None => std::future::pending().await,
     }
+}
+
+/// A partition by its name, as the metadata has it.
+fn registered<'a>(
+    image: &'a Image,
+    of: &TopicPartition,
+) -> Option<(&'a Arc<Topic>, &'a Arc<topics::Partition>)> {
+    let topic = image.topics.by_name(&of.topic)?;
+    Some((topic, topic.partitions.get(&of.partition)?))
 }
 
 /// The directory that the metadata gives a replica, if it says.

@@ -5,6 +5,8 @@
 //! - `wait`, `commit`: waiting for a partition to change, for records to be committed.
 //! - `background`: checkpoints, flushes, removal of what was deleted, directories that fail.
 //! - `progress`: what a long recovery says.
+//! - `moving`: replicas on their way to another directory. - `places`: where replicas are, and how
+//!   the metadata gets to know. - `pace`: bytes a second at most.
 //! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
 //!   or too much; compacting.
 //! - `durable`: flushes that acknowledgements wait for, one for all that wait.
@@ -19,7 +21,13 @@ pub(crate) mod durable;
 pub(crate) mod fault;
 mod isr;
 pub(crate) mod manager;
+mod moving;
+mod pace;
 pub(crate) mod partition;
+pub(crate) mod places;
 mod progress;
 mod retention;
 mod wait;
+
+#[cfg(test)]
+mod moving_test;

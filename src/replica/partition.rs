@@ -13,8 +13,9 @@ use super::background::{Background, Doomed};
 use super::durable::Durability;
 use super::fault::Fault;
 use super::isr::Replicas;
+use super::moving::Move;
 use super::wait::WaitList;
-use crate::base::{LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
+use crate::base::{DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition};
 use crate::log::append::{self, Checked, Rejection, Rules};
 use crate::log::dir::LogDir;
 use crate::log::dirs::LogHandle;
@@ -126,8 +127,11 @@ pub(crate) struct Partition {
     pub(crate) name: TopicPartition,
     pub(crate) topic_id: TopicId,
     node: NodeId,
-    /// Where its log lies.
-    pub(crate) dir: Arc<LogDir>,
+    dir: RwLock<Arc<LogDir>>,
+    /// Where the metadata says that its log lies.
+    registered: Mutex<Option<DirectoryId>>,
+    /// Set while its log is copied to another directory. Locked before the log.
+    pub(super) moving: Mutex<Option<Arc<Move>>>,
     reader: LogReader,
     pub(super) log: Arc<Mutex<Log>>,
     role: RwLock<Arc<Role>>,
@@ -161,7 +165,9 @@ impl Partition {
             node,
             reader,
             log: log.log,
-            dir: log.dir,
+            dir: RwLock::new(log.dir),
+            registered: Mutex::default(),
+            moving: Mutex::default(),
             role: RwLock::new(Arc::new(Role {
                 leader: NodeId(-1),
                 leader_epoch: LeaderEpoch(-1),
@@ -186,6 +192,26 @@ impl Partition {
     /// What this node is to the partition now.
     pub(crate) fn role(&self) -> Arc<Role> {
         self.role.read().clone()
+    }
+
+    /// Where its log lies.
+    pub(crate) fn dir(&self) -> Arc<LogDir> {
+        self.dir.read().clone()
+    }
+
+    /// Its log goes on in another directory; told under the log's lock.
+    pub(super) fn set_dir(&self, dir: Arc<LogDir>) {
+        *self.dir.write() = dir;
+    }
+
+    /// Where the metadata says that its log lies.
+    pub(super) fn registered(&self) -> Option<DirectoryId> {
+        *self.registered.lock()
+    }
+
+    /// Takes the directory that the metadata gives.
+    pub(super) fn set_registered(&self, id: Option<DirectoryId>) {
+        *self.registered.lock() = id;
     }
 
     /// The log as readers see it.
@@ -534,7 +560,7 @@ impl Partition {
         let mut bytes = vec![0; slice.len];
         let read = slice.file.read_exact_at(&mut bytes, slice.position);
         read.map_err(|source| crate::log::fault::Fault::Disk {
-            path: self.dir.path().to_owned(),
+            path: self.dir().path().to_owned(),
             source,
         })?;
         Ok(bytes.into())

@@ -3,12 +3,13 @@
 //! A waiter registers before it looks, and its registration goes when it is dropped. Nothing runs
 //! while nobody waits, and nothing is swept.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use crate::base::FastMap;
 
 /// Those who wait for one partition.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct WaitList {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    wakers: HashMap<u64, Arc<Notify>>,
+    wakers: FastMap<u64, Arc<Notify>>,
 }
 
 /// A place in a wait list, given up when dropped.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::places::Failed;
 use crate::api::controller::ActiveController;
 use crate::base::{DirectoryId, NodeId, Uuid};
 use crate::config::BrokerConfig;
@@ -92,6 +93,7 @@ impl Member {
         &self,
         config: &BrokerConfig,
         metadata: tokio::sync::watch::Receiver<crate::quorum::Published>,
+        mut failed: Failed,
         tasks: &Tasks,
     ) {
         let interval = super::settings::millis(config.broker_heartbeat_interval_ms.into());
@@ -101,10 +103,16 @@ impl Member {
                 tokio::select! {
                     biased;
                     () = group.stopped() => return,
+                    // Its sender lives as long as the group.
+                    Ok(()) = failed.changed() => {}
                     () = clock::sleep(interval) => {}
                 }
                 let offset = metadata.borrow().end_offset - 1;
-                if let Err(refusal) = this.controller.ask(this.heartbeat(offset, false)).await {
+                let heartbeat = Heartbeat {
+                    offline_directories: failed.borrow_and_update().clone(),
+                    ..this.heartbeat(offset, false)
+                };
+                if let Err(refusal) = this.controller.ask(heartbeat).await {
                     warn!(%refusal, "the controller refuses a heartbeat");
                 }
             }

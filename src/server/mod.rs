@@ -4,11 +4,15 @@
 //! - `controller`: the active controller, wherever it runs. - `rules`: what options it accepts.
 //! - `lifecycle`: a broker registers, is heard of, leaves in order.
 //! - `publish`: a new image of the cluster, told to each part in order.
+//! - `places`: in which directory each replica is, told to the controller.
+//! - `dirs`: the directories that the options name, taken into use.
 //! - `settings`: what the log and the quorum take from the options.
 
 pub(crate) mod controller;
+mod dirs;
 mod lifecycle;
 pub(crate) mod node;
+mod places;
 mod publish;
 mod rules;
 mod settings;

@@ -1,7 +1,6 @@
 //! A node: controller and broker in one process, started in order and stopped in reverse.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,18 +10,15 @@ use tracing::{error, info, warn};
 
 use super::lifecycle::{Member, Presence};
 use super::publish::Publisher;
-use super::{controller, settings};
+use super::{controller, dirs, places, settings};
 use crate::api::Table;
 use crate::api::context::Parts;
 use crate::api::fetch::session::Sessions;
-use crate::base::{DirectoryId, NodeId, Uuid};
+use crate::base::NodeId;
 use crate::config::options::Options;
 use crate::config::{BrokerConfig, Endpoint as Address, SecurityProtocol};
 use crate::coordinator::group::View;
 use crate::coordinator::router::Router;
-use crate::log::dir::Identity;
-use crate::log::dirs::{FailedDir, LogDirs};
-use crate::log::layout::MetaProperties;
 use crate::metadata::bootstrap;
 use crate::metadata::image::Image;
 use crate::metadata::record::Endpoint;
@@ -38,9 +34,6 @@ use crate::quorum::{self, Published, Quorum};
 use crate::replica::manager::Manager;
 use crate::security::session::ListenerKind;
 
-/// Closed segments that stay open; one descriptor each (three files at most of one segment).
-const OPEN_FILES: usize = 4096;
-
 /// The answers that may wait on one connection; beyond them its requests stay unread.
 const REPLIES: usize = 64;
 
@@ -49,8 +42,8 @@ const REPLIES: usize = 64;
 pub(crate) enum Fault {
     #[error("{0}")]
     Option(String),
-    #[error("{}: {fault}", .0.display(), fault = .1)]
-    Directory(PathBuf, crate::log::fault::Fault),
+    #[error(transparent)]
+    Directory(#[from] dirs::Fault),
     #[error(transparent)]
     Log(#[from] crate::log::fault::Fault),
     #[error(transparent)]
@@ -86,13 +79,13 @@ impl Node {
         check_roles(&config)?;
         check_authorizer(&config)?;
         let node = NodeId(config.node_id);
-        let (dirs, cluster_id) = open_dirs(&config)?;
+        let (dirs, cluster_id) = dirs::open(&config)?;
         let listeners = bind(&config).await?;
         let (front, back) = (Tasks::new(), Tasks::new());
         let crew = Crew::start("connections").map_err(Fault::Threads)?;
 
-        let metadata_dir = metadata_dir(&config);
-        let directory = directory_id(&dirs, &metadata_dir)?;
+        let metadata_dir = dirs::metadata_dir(&config);
+        let directory = dirs::directory_id(&dirs, &metadata_dir)?;
         let formatted = quorum::formatted(Disk, &metadata_dir)?;
         let formatted = formatted.unwrap_or_else(bootstrap::default_features);
         let settings = settings::quorum(&config, &cluster_id, directory, metadata_dir);
@@ -152,8 +145,10 @@ impl Node {
                 "the logs could not be opened; this is a defect".into(),
             ));
         }
-        if replicas.dirs().dirs().is_empty() {
-            return Err(Fault::Option("no log directory can be used".into()));
+        if !replicas.can_go_on() {
+            return Err(Fault::Option(
+                "a log directory failed that is needed".into(),
+            ));
         }
         replicas.run_background(&back);
         groups.begin(&image.image);
@@ -165,7 +160,8 @@ impl Node {
         let _ = follows
             .wait_for(|published| published.end_offset >= serving)
             .await;
-        member.keep_alive(&config, metadata.clone(), &back);
+        let failed = places::tell(&member, &replicas, &back);
+        member.keep_alive(&config, metadata.clone(), failed, &back);
 
         let parts = Arc::new(Parts {
             node_id: node,
@@ -305,56 +301,6 @@ fn warn_of_acls(image: &Image) {
             "the cluster has access control entries; this release enforces none"
         );
     }
-}
-
-fn open_dirs(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
-    let paths: Vec<PathBuf> = config.data_dirs().into_iter().map(PathBuf::from).collect();
-    let cluster_id = cluster_id(&paths)?;
-    let identity = Identity {
-        cluster_id: cluster_id.clone(),
-        node_id: config.node_id,
-    };
-    let (dirs, failed) = LogDirs::open(Disk, &paths, &identity, OPEN_FILES);
-    // A directory that another process or node owns is a mistake to be told of at once.
-    if let Some(FailedDir { path, fault }) = failed.into_iter().next() {
-        return Err(Fault::Directory(path, fault));
-    }
-    for dir in dirs.dirs() {
-        info!(dir = %dir.path().display(), %cluster_id, "the data lies here");
-    }
-    Ok((dirs, cluster_id))
-}
-
-/// The cluster's id: what a directory says, else `CLUSTER_ID`, else a new one.
-fn cluster_id(paths: &[PathBuf]) -> Result<String, Fault> {
-    for path in paths {
-        if let Some(MetaProperties {
-            cluster_id: Some(id),
-            ..
-        }) = MetaProperties::read(Disk, path)?
-        {
-            return Ok(id);
-        }
-    }
-    let given = std::env::var("CLUSTER_ID").ok().filter(|id| !id.is_empty());
-    Ok(given.unwrap_or_else(|| random::uuid().to_string()))
-}
-
-fn metadata_dir(config: &BrokerConfig) -> PathBuf {
-    let dir = config
-        .metadata_dir()
-        .or_else(|| config.data_dirs().into_iter().next());
-    dir.map_or_else(|| PathBuf::from("/tmp/kafka-logs"), PathBuf::from)
-}
-
-fn directory_id(dirs: &LogDirs, metadata_dir: &Path) -> Result<DirectoryId, Fault> {
-    if let Some(dir) = dirs.dirs().iter().find(|dir| dir.path() == metadata_dir) {
-        return Ok(dir.id());
-    }
-    let found = MetaProperties::read(Disk, metadata_dir)?;
-    Ok(found
-        .and_then(|found| found.directory_id)
-        .unwrap_or(DirectoryId(Uuid::ZERO)))
 }
 
 /// What the brokers' and the controllers' listeners share; as in Kafka, they are limited apart.

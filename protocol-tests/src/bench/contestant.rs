@@ -27,6 +27,9 @@ use crate::wire::{Connection, topic_name};
 /// How long a start may take, a recovery of some GiB included.
 const LIMIT: Duration = Duration::from_secs(240);
 
+/// So many partitions of a new topic are each asked whether they are led.
+const FEW: usize = 16;
+
 /// A broker that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -104,9 +107,12 @@ impl Kind {
     }
 }
 
-/// A frozen broker must not be taken for a dead one, and what was deleted must go at once.
+/// A frozen broker must not be taken for a dead one. One that is killed must be: Apache Kafka lets its
+/// successor in only when its session is over.
+const FROZEN: (&str, &str) = ("broker.session.timeout.ms", "3600000");
+
+/// What was deleted must go at once.
 const BOTH: &[(&str, &str)] = &[
-    ("broker.session.timeout.ms", "3600000"),
     ("log.segment.delete.delay.ms", "100"),
     ("offsets.topic.replication.factor", "1"),
     ("transaction.state.log.replication.factor", "1"),
@@ -115,7 +121,6 @@ const BOTH: &[(&str, &str)] = &[
 
 /// config/server.properties of Apache Kafka 4.1, with the above.
 const SHIPPED: &[(&str, &str)] = &[
-    ("broker.session.timeout.ms", "3600000"),
     ("log.segment.delete.delay.ms", "100"),
     ("num.network.threads", "3"),
     ("num.io.threads", "8"),
@@ -135,7 +140,6 @@ const SHIPPED: &[(&str, &str)] = &[
 ];
 
 const TUNED: &[(&str, &str)] = &[
-    ("broker.session.timeout.ms", "3600000"),
     ("log.segment.delete.delay.ms", "100"),
     ("num.network.threads", "2"),
     ("num.io.threads", "4"),
@@ -165,6 +169,7 @@ pub struct Contestant {
     programs: Programs,
     controller_port: u16,
     process: Option<Running>,
+    is_shared: bool,
     topics: HashMap<String, Target>,
     made: usize,
 }
@@ -181,9 +186,16 @@ impl Contestant {
             programs: programs.clone(),
             controller_port: free_port(),
             process: None,
+            is_shared: false,
             topics: HashMap::new(),
             made: 0,
         })
+    }
+
+    /// It will be frozen between samples.
+    pub fn shared(mut self) -> Self {
+        self.is_shared = true;
+        self
     }
 
     /// Prepares an empty folder where that is a step of its own; how long that took.
@@ -258,7 +270,8 @@ impl Contestant {
              listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n",
             self.data().display()
         );
-        for (key, value) in self.kind.settings() {
+        let frozen = self.is_shared.then_some(&FROZEN);
+        for (key, value) in self.kind.settings().iter().chain(frozen) {
             lines += &format!("{key}={value}\n");
         }
         let path = self.folder.join("server.properties");
@@ -312,11 +325,18 @@ impl Contestant {
         let topic = connection.create_topic(&name, partitions);
         let target = |partition| Target { topic, partition };
         let targets: Vec<Target> = (0..partitions).map(target).collect();
-        self.until_led(targets[targets.len() - 1])?;
+        // Of many partitions the last to be led stands for all.
+        let asked = match targets.len() {
+            ..=FEW => &targets[..],
+            all => &targets[all - 1..],
+        };
+        for target in asked {
+            self.until_led(*target)?;
+        }
         Ok((name, targets))
     }
 
-    /// A topic is created before its leader knows: one record is tried until it is taken.
+    /// A partition is created before its leader knows: one record is tried until it is taken.
     fn until_led(&self, target: Target) -> io::Result<()> {
         let load = Load {
             port: self.port,

@@ -23,7 +23,8 @@ const TOUCHED: u64 = 3 << 29;
 pub struct Plan {
     pub cells: Vec<&'static Cell>,
     pub contestants: Vec<Kind>,
-    pub rounds: usize,
+    /// For every cell; `None` leaves it to the cells.
+    pub rounds: Option<usize>,
     pub programs: Programs,
     /// Where the raw rounds go.
     pub out: PathBuf,
@@ -105,7 +106,7 @@ pub fn run(plan: &Plan) -> io::Result<()> {
             Life::Shared => field.start_all()?,
             Life::Own => field.end_all()?,
         }
-        for round in 0..=plan.rounds {
+        for round in 0..=plan.rounds.unwrap_or(cell.daily) {
             field.round(cell, round as u64)?;
         }
     }
@@ -126,7 +127,8 @@ impl Field<'_> {
         }
         for kind in &self.plan.contestants {
             eprintln!("starting {}", kind.name());
-            let mut contestant = Contestant::new(*kind, &self.plan.programs, self.folder)?;
+            let contestant = Contestant::new(*kind, &self.plan.programs, self.folder)?;
+            let mut contestant = contestant.shared();
             contestant.start()?;
             eprintln!("warming {}", kind.name());
             let span = if kind.is_java() { 15 } else { 1 };

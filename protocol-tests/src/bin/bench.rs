@@ -58,7 +58,7 @@ fn plan(options: &[&str]) -> io::Result<Plan> {
     let mut plan = Plan {
         cells: ALL.iter().collect(),
         contestants: Kind::ALL.to_vec(),
-        rounds: 5,
+        rounds: None,
         programs: Programs {
             barnabas: bench.with_file_name("barnabas"),
             bench,
@@ -73,7 +73,7 @@ fn plan(options: &[&str]) -> io::Result<Plan> {
         match *word {
             "--out" => plan.out = value.into(),
             "--barnabas" => plan.programs.barnabas = value.into(),
-            "--rounds" => plan.rounds = value.parse().map_err(io::Error::other)?,
+            "--rounds" => plan.rounds = Some(value.parse().map_err(io::Error::other)?),
             "--cells" => plan.cells = each(value, cells::by_name)?,
             "--contestants" => plan.contestants = each(value, Kind::by_name)?,
             other => return Err(io::Error::other(format!("{other} is not an option"))),

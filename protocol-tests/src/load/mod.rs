@@ -7,9 +7,11 @@
 //! - `batch`: valid record batches. - `frames`: requests around them, and where answers say what.
 //! - `produce`: so many requests in flight. - `paced`: requests at intended times.
 //! - `consume`: fetches that drain. - `tail`: records followed from their intended time.
-//! - `idle`: connections that wait. - `control`: a broker that does the bare kernel work.
+//! - `commits`: groups that commit. - `idle`: connections that wait.
+//! - `control`: a broker that does the bare kernel work.
 
 pub mod batch;
+pub mod commits;
 pub mod consume;
 pub mod control;
 pub mod frames;

@@ -77,7 +77,9 @@ impl Asked {
 /// The partitions that a request lists. Of one listed twice the last word counts, in the place of
 /// the first.
 pub(super) fn asked(ctx: &Context, request: &FetchRequest) -> Vec<Asked> {
-    let mut asked: Vec<Asked> = Vec::new();
+    let count = request.topics.iter().map(|topic| topic.partitions.len());
+    let count = count.sum();
+    let mut asked: Vec<Asked> = Vec::with_capacity(count);
     let mut places = HashMap::new();
     for topic in &request.topics {
         let (key, name) = name_of(ctx, topic);
@@ -90,7 +92,11 @@ pub(super) fn asked(ctx: &Context, request: &FetchRequest) -> Vec<Asked> {
                 name: name.clone(),
                 ask: ask(partition),
             };
-            let place = *places.entry(one.key.clone()).or_insert(asked.len());
+            // One alone has no twin, as most often.
+            let place = match count {
+                1 => 0,
+                _ => *places.entry(one.key.clone()).or_insert(asked.len()),
+            };
             match asked.get_mut(place) {
                 Some(there) => *there = one,
                 None => asked.push(one),
@@ -184,6 +190,5 @@ fn find(ctx: &Context, asked: &Asked) -> Result<Arc<Partition>, ErrorCode> {
         // Only a session remembers the name of a topic that is gone.
         return Err(ErrorCode::InconsistentTopicId);
     }
-    let replica = ctx.parts.replicas.partition(topic.id, index);
-    replica.ok_or(ErrorCode::NotLeaderOrFollower)
+    ctx.parts.replicas.find(topic.id, index)
 }

@@ -343,6 +343,35 @@ fn a_member_that_waits_for_the_others_need_not_speak() {
 }
 
 #[test]
+fn who_waited_for_a_leader_that_died_is_still_a_member() {
+    let mut it = group();
+    let members = it.stable(3);
+    let joining: Vec<_> = members.iter().map(|member| it.joins(member)).collect();
+    let leader = it.joined(joining[0]).unwrap().leader;
+    let followers: Vec<_> = members.iter().filter(|it| **it != leader).collect();
+    // All sessions began with the answers, and so the followers' are over with the leader's.
+    let generation = it.generation();
+    let waiting: Vec<_> = followers
+        .iter()
+        .map(|member| it.syncs(member, generation, &[]))
+        .collect();
+    it.sleeps(secs(10));
+    for ticket in waiting {
+        assert_eq!(it.synced(ticket), Some(Err(RebalanceInProgress)));
+    }
+    assert_eq!((it.state(), it.member_count()), ("PreparingRebalance", 2));
+    it.sleeps(secs(9));
+    let again: Vec<_> = followers.iter().map(|member| it.joins(member)).collect();
+    for ticket in again {
+        assert_eq!(it.join_code(ticket), Some(NoError));
+    }
+    // Their sessions run again: who falls silent now is out.
+    it.sleeps(secs(20));
+    assert_eq!(it.member_count(), 0);
+    it.reloads();
+}
+
+#[test]
 fn a_follower_that_missed_its_answer_is_told_again() {
     let mut it = group();
     let members = it.stable(2);

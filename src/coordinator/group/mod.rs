@@ -2,13 +2,14 @@
 //!
 //! - `ask`: what it may be asked. - `records`: the schemas of its records.
 //! - `group`: what kinds of group there are, and every question whose answer depends on the kind.
-//! - `classic`: join, sync, heartbeat, leave. - `classic_state`: a classic group.
+//! - `classic`: members join and leave. - `rebalance`: the barrier, syncs and heartbeats.
+//! - `classic_state`: a classic group.
 //! - `offsets`: commit, fetch, delete, expire. - `describe`: what operators see and remove.
 //! - `consumer`: what a heartbeat of the consumer protocol comes to. - `members`: carries it out.
 //! - `consumer_ask`, `consumer_state`: what is asked of a consumer group, and what it is.
 //! - `reconcile`: from what a member owns to what it shall own. - `assign`: server-side assignors.
 //! - `subscription`: topics, their hash, patterns looked up. - `re2`: how patterns are read.
-//! - `migrate`: groups that change their protocol, and members of both in one group.
+//! - `migrate`: groups that change their protocol. - `mixed`: members of both in one group.
 //!
 //! Offsets and the records of groups are hard state. Who waits for a rebalance, and a generation
 //! that has no assignment yet, is soft: Kafka does not write it either, and members join again
@@ -36,10 +37,12 @@ mod members;
 mod migrate;
 #[cfg(test)]
 mod migrate_test;
+mod mixed;
 pub(crate) mod offsets;
 #[cfg(test)]
 mod offsets_test;
 mod re2;
+mod rebalance;
 mod reconcile;
 pub(crate) mod records;
 #[cfg(test)]

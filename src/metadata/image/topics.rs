@@ -1,9 +1,9 @@
 //! Topics and partitions: replicas, leaders, in-sync and eligible replicas, reassignments.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::base::{DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, TopicId};
+use crate::base::{DirectoryId, FastMap, LeaderEpoch, NodeId, PartitionEpoch, TopicId};
 use crate::metadata::changes::Changes;
 use crate::metadata::record::{
     NO_LEADER, NO_LEADER_CHANGE, PartitionChangeRecord, PartitionRecord, Record, TopicRecord,
@@ -14,8 +14,8 @@ use super::Contradiction;
 /// All topics, by id and by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Topics {
-    by_id: Arc<HashMap<TopicId, Arc<Topic>>>,
-    by_name: Arc<HashMap<Arc<str>, TopicId>>,
+    by_id: Arc<FastMap<TopicId, Arc<Topic>>>,
+    by_name: Arc<FastMap<Arc<str>, TopicId>>,
 }
 
 /// A topic and its partitions.

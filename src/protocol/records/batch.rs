@@ -92,6 +92,12 @@ impl Frame {
     }
 }
 
+/// Whether bytes claim to be a transactional batch, before they are known to be one at all.
+pub(crate) fn may_be_transactional(bytes: &[u8]) -> bool {
+    let attributes = bytes.get(CHECKED_FROM..CHECKED_FROM + 2);
+    attributes.is_some_and(|bits| be_i16(bits, 0) & TRANSACTIONAL != 0)
+}
+
 /// The header of a batch of magic 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {

@@ -20,6 +20,7 @@ pub(super) const CALLS: Cell = Cell {
     ],
     life: Life::Shared,
     real_time: false,
+    daily: 1,
     counts: true,
     without: &[],
     run: sample,

@@ -29,6 +29,7 @@ pub(super) const MEMORY: Cell = Cell {
     ],
     life: Life::Own,
     real_time: false,
+    daily: 2,
     counts: true,
     without: &[],
     run: memory,
@@ -45,7 +46,9 @@ pub(super) const IDLE: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
-    counts: false,
+    daily: 1,
+    // Hundredths of a percent: what neighbours add to them cannot be seen.
+    counts: true,
     without: &[Kind::Control],
     run: idle,
 };

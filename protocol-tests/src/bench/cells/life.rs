@@ -23,6 +23,7 @@ pub(super) const START: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
+    daily: 5,
     counts: false,
     without: &[],
     run: start,
@@ -39,6 +40,7 @@ pub(super) const CRASH: Cell = Cell {
     }],
     life: Life::Own,
     real_time: false,
+    daily: 3,
     counts: false,
     without: &[],
     run: crash,
@@ -84,7 +86,7 @@ fn crash(contestant: &mut Contestant) -> io::Result<Taken> {
     contestant.kill();
     let began = contestant.launch()?;
     until_open(contestant.port, began)?;
-    // The offset of the last batch; only the last partition has one record more, before the rest.
+    // An offset close to the end: each partition has one record more, before the rest.
     let records = requests * u64::from(batch.records);
     let last = i64::try_from(records).expect("few records") - i64::from(batch.records);
     for target in targets {

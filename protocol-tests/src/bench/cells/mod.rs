@@ -6,6 +6,7 @@ mod calls;
 mod clients;
 mod fetch;
 mod footprint;
+mod groups;
 mod latency;
 mod life;
 mod produce;
@@ -34,6 +35,8 @@ pub struct Cell {
     pub life: Life,
     /// Whether broker and generator run at a real-time priority, where the system allows it.
     pub real_time: bool,
+    /// Its rounds in a daily run; all cells together take half an hour.
+    pub daily: usize,
     /// Whether it counts things that a busy machine does not change.
     pub counts: bool,
     /// Who has no part in it.
@@ -126,6 +129,7 @@ pub const ALL: &[Cell] = &[
     latency::BUSY,
     latency::CALM,
     latency::TAIL,
+    groups::COMMITS,
     calls::CALLS,
     footprint::MEMORY,
     footprint::IDLE,
