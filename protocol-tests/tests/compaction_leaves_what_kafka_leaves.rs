@@ -235,13 +235,13 @@ fn what_stays_is_the_same() {
 }
 
 /// Appends to the folder, trims and commits; everything is there after another compaction, after a
-/// kill, and for Kafka.
+/// stop, and for Kafka.
 fn goes_on(mut ours: Broker) {
     python("compacted.py", &ours, &["more"]);
     let newest = python("compacted.py", &ours, &["read"]);
     wait_until_clean(&ours);
     assert_eq!(python("compacted.py", &ours, &["read"]), newest);
-    ours.kill();
+    ours.stop();
     dump(&ours);
     for kind in [Kind::Barnabas, Kind::ApacheKafka] {
         ours.switch_to(kind);
