@@ -36,9 +36,12 @@ async def main():
     consumer.subscribe([TOPIC], listener=Listener(diary))
     await consumer.start()
     while diary.goes_on():
-        for partition, records in (await consumer.getmany(timeout_ms=100)).items():
+        # Said before anything is awaited: a rebalance runs beside, and may revoke meanwhile.
+        batches = await consumer.getmany(timeout_ms=100)
+        for partition, records in batches.items():
             for record in records:
                 diary.got(partition.partition, record.offset, record.value)
+        for partition, records in batches.items():
             end = records[-1].offset + 1
             try:
                 await consumer.commit({partition: end})
