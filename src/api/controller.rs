@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::controller::Controller;
 use crate::controller::ask::Ask;
-use crate::machine::driver::Handle;
+use crate::machine::handle::Handle;
 use crate::protocol::error::{ErrorCode, Refusal};
 
 /// Where the controller is asked; there may be none for a while.
