@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::group::ask::Ask;
 use super::group::consumer_ask::TakeResolved;
 use super::group::subscription::look_up;
 use super::group::{Effect, GroupMachine, View};
+use crate::machine::ask::Ask;
 use crate::machine::handle::{Handle, WeakHandle};
 use crate::os::tasks::{self, Tasks};
 

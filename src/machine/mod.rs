@@ -1,5 +1,6 @@
 //! The kernel of replicated state machines.
 //!
+//! - `ask`: what a machine may be asked, as types.
 //! - `driver`: the task of a machine: queue, handle, append, replay, answer.
 //! - `handle`: where a machine is asked.
 //! - `journal`: where its records become durable.
@@ -9,6 +10,7 @@
 //! soft state (timers, waiting tickets); only `replay` changes hard state. What fails to append
 //! changed nothing; what loses leadership is dropped whole.
 
+pub(crate) mod ask;
 pub(crate) mod driver;
 pub(crate) mod handle;
 pub(crate) mod journal;
