@@ -19,7 +19,7 @@ use super::group::records::KEY_TEXT_MAX;
 use super::group::{GroupMachine, Settings, View};
 use super::journal::{Cause, PartitionJournal};
 use super::load;
-use crate::base::{LeaderEpoch, NodeId, TopicId};
+use crate::base::{FastMap, LeaderEpoch, NodeId, TopicId};
 use crate::config::options::Options;
 use crate::machine::Now;
 use crate::machine::ask::Ask;
@@ -49,7 +49,7 @@ pub(crate) struct Router {
     replicas: Arc<Manager>,
     view: Arc<dyn Fn() -> View + Send + Sync>,
     tasks: Tasks,
-    shards: Mutex<HashMap<(TopicId, i32), Shard>>,
+    shards: Mutex<FastMap<(TopicId, i32), Shard>>,
 }
 
 /// A partition that runs here, or is about to.

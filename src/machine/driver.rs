@@ -7,7 +7,7 @@
 //! every caller learns that the machine is gone.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::select;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::base::FastMap;
 use crate::os::clock;
 use crate::os::tasks::Tasks;
 
@@ -72,7 +73,7 @@ where
         perform,
         limits,
         next_ticket: 0,
-        waiting: HashMap::new(),
+        waiting: FastMap::default(),
         unwritten: None,
         parked: VecDeque::new(),
         armed: None,
@@ -112,7 +113,7 @@ struct Driver<M: Machine, J, F> {
     limits: Limits,
     next_ticket: u64,
     /// Callers whose answers the machine has not given yet.
-    waiting: HashMap<Ticket, oneshot::Sender<M::Answer>>,
+    waiting: FastMap<Ticket, oneshot::Sender<M::Answer>>,
     /// Decided and replayed; to be appended before anything else is.
     unwritten: Option<Outcome<M>>,
     parked: VecDeque<Parked<M>>,
@@ -282,9 +283,8 @@ where
     /// Handles an event of one who does not wait; what must wait is left to the task.
     fn ask_now(&mut self, event: M::Event) -> AskedNow<M> {
         let ticket = self.ticket();
-        let mut outcome = Outcome::default();
-        let decided = self.machine.handle(self.now(0), ticket, event);
-        self.gather(&mut outcome, decided);
+        let mut outcome = self.machine.handle(self.now(0), ticket, event);
+        self.replay(&outcome.records);
         if !outcome.records.is_empty() {
             let Some(appended) = self.journal.append_now(&outcome.records) else {
                 self.unwritten = Some(outcome);
@@ -358,11 +358,15 @@ where
         self.write(all).await
     }
 
-    /// Replays what was decided and puts it behind what was decided before.
-    fn gather(&mut self, all: &mut Outcome<M>, decided: Outcome<M>) {
-        for record in &decided.records {
+    fn replay(&mut self, records: &[M::Record]) {
+        for record in records {
             self.machine.replay(record);
         }
+    }
+
+    /// Replays what was decided and puts it behind what was decided before.
+    fn gather(&mut self, all: &mut Outcome<M>, decided: Outcome<M>) {
+        self.replay(&decided.records);
         all.records.extend(decided.records);
         all.answers.extend(decided.answers);
         all.effects.extend(decided.effects);
