@@ -107,17 +107,21 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
         return Ok(log);
     }
     settle_epochs(&mut log, &stored)?;
-    drop_snapshots(&log)?;
     match recovered {
         Some(recovered) => {
             log.producers = recovered.producers;
+            for path in recovered.snapshots {
+                log.flush.wrote(path);
+            }
             for done in recovered.completed {
                 log.shared
                     .add_undecided(done.first_offset, done.last_offset);
             }
             log.write_snapshot(log_end)?;
+            drop_snapshots(&log)?;
         }
         None => {
+            drop_snapshots(&log)?;
             log.producers = rebuild_producers(&log, open.now_ms)?;
             let newest = snapshots(disk, &log.folder)?.pop_last();
             log.is_touched |= log_end > 0 && newest != Some(log_end);
@@ -286,6 +290,8 @@ fn index(
 /// What reading the segments gave.
 struct Recovered {
     producers: Producers,
+    /// Written anew, not durable yet.
+    snapshots: Vec<PathBuf>,
     completed: Vec<CompletedTxn>,
     log_end: i64,
 }
@@ -305,12 +311,23 @@ fn recover(
         completed: Vec::new(),
         epochs,
         next: start,
+        limit: i64::MAX,
         done: 0,
         total: segments[first..].iter().map(|one| one.size()).sum(),
         progress,
     };
     let mut keep = segments.len();
+    let mut written = Vec::new();
     for (at, segment) in segments.iter().enumerate().skip(first) {
+        if at > first {
+            // What is here may tell of records that the crash took from a segment before.
+            let base = segment.base_offset;
+            let disk = open.cache.disk();
+            written.extend(snapshot::write(disk, &open.folder, base, &work.producers)?);
+        }
+        work.limit = segments
+            .get(at + 1)
+            .map_or(i64::MAX, |next| next.base_offset);
         if !work.segment(segment)? {
             keep = at + 1;
             break;
@@ -328,6 +345,7 @@ fn recover(
     let last = segments.last().expect("the first segment is kept");
     Ok(Recovered {
         producers,
+        snapshots: written,
         completed,
         log_end: log_end.max(last.base_offset),
     })
@@ -340,6 +358,9 @@ struct Recovery<'a> {
     epochs: &'a mut Epochs,
     /// The lowest offset that the next batch may have.
     next: i64,
+    /// Where the next segment begins. Whatever this one has from there on was cut off before that
+    /// was made, whose name may be durable when this one's new size is not.
+    limit: i64,
     done: u64,
     total: u64,
     progress: &'a mut dyn FnMut(Progress),
@@ -354,20 +375,21 @@ impl Recovery<'_> {
         let mut scan = segment.scan_from(0, WHOLE)?;
         let mut last_indexed = 0;
         let mut told = 0;
-        let valid = loop {
+        let mut valid = 0;
+        let whole = loop {
             match self.batch(segment, &mut scan, &mut last_indexed) {
-                Ok(Some(end)) if end - told >= PROGRESS_BYTES => {
-                    told = end;
-                    self.tell(segment, end);
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => break segment.size(),
-                Err(Stop::Bad { position, .. }) => break position,
+                Ok(Some(end)) => valid = end,
+                Ok(None) => break true,
+                // What stands behind all that can be here was cut off, whole or not.
+                Err(Stop::Bad { .. }) => break self.next == self.limit,
                 Err(Stop::Fault(fault)) => return Err(fault),
             }
+            if valid - told >= PROGRESS_BYTES {
+                told = valid;
+                self.tell(segment, valid);
+            }
         };
-        let whole = valid == segment.size();
-        if !whole {
+        if valid < segment.size() {
             segment.set_size(valid)?;
         }
         segment.seal()?;
@@ -376,7 +398,7 @@ impl Recovery<'_> {
         Ok(whole)
     }
 
-    /// Takes over the next batch; gives where it ends.
+    /// Takes over the next batch; gives where it ends, or nothing when there is none below the limit.
     fn batch(
         &mut self,
         segment: &Segment,
@@ -386,11 +408,15 @@ impl Recovery<'_> {
         let Some(found) = scan.next()? else {
             return Ok(None);
         };
+        if found.base_offset >= self.limit {
+            return Ok(None);
+        }
         let relative = found.last_offset.saturating_sub(segment.base_offset);
         let in_order = found
             .header
-            .is_none_or(|header| header.base_offset >= self.next);
-        if !in_order || found.last_offset < self.next || relative > i64::from(i32::MAX) {
+            .is_none_or(|header| header.base_offset >= self.next)
+            && (self.next..self.limit).contains(&found.last_offset);
+        if !in_order || relative > i64::from(i32::MAX) {
             let source = BadBatch::Offsets {
                 base: found.base_offset,
                 delta: found.header.map_or(0, |header| header.last_offset_delta),
