@@ -80,7 +80,8 @@ fn a_request_takes_few_system_calls() {
     let fetches = 256;
     let drain = drain(&alone, fetches << 20);
     let each = calls(&broker, fetches, || consume::run(&drain).map(|_| ()));
-    assert!(each <= 5.0, "{each:.2} for a Fetch of 1 MiB");
+    // Near the log's end one more, which asks where that is.
+    assert!(each <= 5.5, "{each:.2} for a Fetch of 1 MiB");
 }
 
 #[test]
