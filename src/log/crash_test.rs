@@ -169,6 +169,26 @@ fn a_damaged_batch_ends_the_log_and_later_segments_go() {
 }
 
 #[test]
+fn a_cut_that_a_crash_undid_does_not_hide_what_was_written_after_it() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), LogConfig::default());
+    for _ in 0..3 {
+        log.append(&batch(2, 30), client(0)).unwrap();
+    }
+    let first = dir.path().join("00000000000000000000.log");
+    let before = Disk.read(&first).unwrap();
+    log.truncate_to(2, NOW).unwrap();
+    log.roll(2, NOW).unwrap();
+    log.append(&batch(3, 40), client(0)).unwrap();
+    let all = everything(&log);
+    drop(log);
+    // The new segment was written back, the cut of the old one not.
+    write(&first, &before);
+    let log = open_crashed(dir.path(), LogConfig::default());
+    assert_eq!((log.log_end_offset(), everything(&log)), (5, all));
+}
+
+#[test]
 fn indexes_are_made_anew_when_missing_or_wrong() {
     let dir = TempDir::new();
     let mut log = open_crashed(dir.path(), small());

@@ -304,6 +304,8 @@ fn recover(
         producers: load_producers(open, segments, start)?,
         completed: Vec::new(),
         epochs,
+        limit: i64::MAX,
+        is_stale: false,
         next: start,
         done: 0,
         total: segments[first..].iter().map(|one| one.size()).sum(),
@@ -311,6 +313,9 @@ fn recover(
     };
     let mut keep = segments.len();
     for (at, segment) in segments.iter().enumerate().skip(first) {
+        work.limit = segments
+            .get(at + 1)
+            .map_or(i64::MAX, |next| next.base_offset);
         if !work.segment(segment)? {
             keep = at + 1;
             break;
@@ -338,6 +343,11 @@ struct Recovery<'a> {
     producers: Producers,
     completed: Vec<CompletedTxn>,
     epochs: &'a mut Epochs,
+    /// Where the next segment begins.
+    limit: i64,
+    /// Whether the segment ended with what was cut off before the next began: the crash has undone
+    /// the cut only.
+    is_stale: bool,
     /// The lowest offset that the next batch may have.
     next: i64,
     done: u64,
@@ -346,11 +356,12 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Recovers one segment; says whether all of it was whole.
+    /// Recovers one segment; says whether the next one follows it.
     fn segment(&mut self, segment: &Segment) -> Result<bool, Fault> {
         segment.reset_indexes();
         segment.txn_index.reset()?;
         self.next = self.next.max(segment.base_offset);
+        self.is_stale = false;
         let mut scan = segment.scan_from(0, WHOLE)?;
         let mut last_indexed = 0;
         let mut told = 0;
@@ -373,7 +384,7 @@ impl Recovery<'_> {
         segment.seal()?;
         self.tell(segment, valid);
         self.done += valid;
-        Ok(whole)
+        Ok(whole || self.is_stale)
     }
 
     /// Takes over the next batch; gives where it ends.
@@ -391,14 +402,13 @@ impl Recovery<'_> {
             .header
             .is_none_or(|header| header.base_offset >= self.next);
         if !in_order || found.last_offset < self.next || relative > i64::from(i32::MAX) {
-            let source = BadBatch::Offsets {
-                base: found.base_offset,
-                delta: found.header.map_or(0, |header| header.last_offset_delta),
-            };
-            let position = found.position;
-            return Err(Stop::Bad { position, source });
+            return Err(misplaced(&found));
         }
         scan.check_crc(&found)?;
+        if found.last_offset >= self.limit {
+            self.is_stale = true;
+            return Err(misplaced(&found));
+        }
         index(segment, &found, last_indexed, self.config).map_err(Stop::Fault)?;
         self.next = found.last_offset.saturating_add(1);
         if let Some(header) = &found.header {
@@ -423,6 +433,17 @@ impl Recovery<'_> {
             bytes_done: self.done + position,
             bytes_total: self.total,
         });
+    }
+}
+
+/// A batch whose offsets do not belong where it stands.
+fn misplaced(found: &Found) -> Stop {
+    Stop::Bad {
+        position: found.position,
+        source: BadBatch::Offsets {
+            base: found.base_offset,
+            delta: found.header.map_or(0, |header| header.last_offset_delta),
+        },
     }
 }
 
