@@ -77,6 +77,7 @@ pub struct Broker {
     controller_port: u16,
     settings: Vec<(String, String)>,
     variables: Vec<(String, String)>,
+    arguments: Vec<String>,
     process: Option<Running>,
     /// What the earlier processes on this folder said.
     earlier: Vec<String>,
@@ -125,6 +126,7 @@ impl Broker {
                 .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
                 .collect(),
             variables: Vec::new(),
+            arguments: Vec::new(),
             process: None,
             earlier: Vec::new(),
         }
@@ -138,6 +140,11 @@ impl Broker {
     /// One more variable of its environment, from its next start on.
     pub fn set_variable(&mut self, name: &str, value: &str) {
         self.variables.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// One more argument of our binary, from its next start on.
+    pub fn set_argument(&mut self, argument: &str) {
+        self.arguments.push(argument.to_owned());
     }
 
     /// From its next start on, the folder is another broker's.
@@ -178,6 +185,7 @@ impl Broker {
             Kind::Barnabas => {
                 let mut command = Command::new(binary());
                 command.arg("start").arg("--config").arg(&config);
+                command.args(&self.arguments);
                 command
             }
             Kind::ApacheKafka => {

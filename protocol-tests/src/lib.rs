@@ -21,6 +21,7 @@ pub mod stock;
 pub mod storage;
 pub mod text;
 pub mod tools;
+pub mod topics;
 pub mod wire;
 pub mod witness;
 

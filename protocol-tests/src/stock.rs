@@ -128,6 +128,24 @@ pub fn differences(
     differences
 }
 
+/// The same, where there is to be no difference.
+#[track_caller]
+pub fn assert_no_difference(
+    ours: &Broker,
+    theirs: &Broker,
+    steps: &[Step],
+    normal: impl Fn(&Broker, &str) -> String,
+) {
+    let found = differences(ours, theirs, steps, normal);
+    assert!(
+        found.is_empty(),
+        "{} of {} steps differ\n{}",
+        found.len(),
+        steps.len(),
+        found.join("\n")
+    );
+}
+
 /// Replaces each word behind a label by a sign.
 pub fn hide_after(text: &str, label: &str) -> String {
     let mut parts = text.split(label);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use protocol_tests::process::Running;
-use protocol_tests::stock::{Step, differences, hide_after, step, step_with};
+use protocol_tests::stock::{Step, assert_no_difference, hide_after, step, step_with};
 use protocol_tests::tools::stock_beside;
 use protocol_tests::{Broker, Kind};
 
@@ -66,18 +66,6 @@ fn hide_ids(text: &str) -> String {
         hidden.push(c);
     }
     hidden
-}
-
-#[track_caller]
-fn assert_no_difference(ours: &Broker, theirs: &Broker, steps: &[Step]) {
-    let found = differences(ours, theirs, steps, normal);
-    assert!(
-        found.is_empty(),
-        "{} of {} steps differ\n{}",
-        found.len(),
-        steps.len(),
-        found.join("\n")
-    );
 }
 
 fn steps(tool: &str, lines: &[&str]) -> Vec<Step> {
@@ -144,7 +132,7 @@ fn empty_groups_and_their_offsets() {
         steps("kafka-groups", &["--list"]),
         steps("kafka-console-consumer", &FORMATTERS),
     ];
-    assert_no_difference(&ours, &theirs, &all.concat());
+    assert_no_difference(&ours, &theirs, &all.concat(), normal);
 }
 
 const GROUP_LISTS: [&str; 6] = [
@@ -249,7 +237,7 @@ const FORMATTERS: [&str; 2] = [
 #[test]
 fn active_groups() {
     let (ours, theirs) = both();
-    assert_no_difference(&ours, &theirs, &topics_with_records());
+    assert_no_difference(&ours, &theirs, &topics_with_records(), normal);
     let members = [&ours, &theirs].map(reader);
     let all = [
         groups(&[
@@ -274,14 +262,14 @@ fn active_groups() {
         ),
         groups(&["--describe --group active --state"]),
     ];
-    assert_no_difference(&ours, &theirs, &all.concat());
+    assert_no_difference(&ours, &theirs, &all.concat(), normal);
     drop(members);
 }
 
 #[test]
 fn active_groups_of_the_consumer_protocol() {
     let (ours, theirs) = both();
-    assert_no_difference(&ours, &theirs, &topics_with_records());
+    assert_no_difference(&ours, &theirs, &topics_with_records(), normal);
     let members = [&ours, &theirs].map(|broker| reader_by(broker, "group.protocol=consumer"));
     let configs = |lines: &[&str]| steps("kafka-configs", lines);
     let all = [
@@ -330,7 +318,7 @@ fn active_groups_of_the_consumer_protocol() {
             &["--application-id active --input-topics tb"],
         ),
     ];
-    assert_no_difference(&ours, &theirs, &all.concat());
+    assert_no_difference(&ours, &theirs, &all.concat(), normal);
     for member in members {
         member.signal(Signal::SIGTERM);
         member.wait_exit(LIMIT);
@@ -344,7 +332,7 @@ fn active_groups_of_the_consumer_protocol() {
         "--group active --delete",
         "--list",
     ]);
-    assert_no_difference(&ours, &theirs, &after);
+    assert_no_difference(&ours, &theirs, &after, normal);
 }
 
 /// A member of the group `active` that has read all of `tb`.

@@ -7,26 +7,22 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
-use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
 use kafka_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
-};
-use kafka_protocol::messages::incremental_alter_configs_request::{
-    AlterConfigsResource, AlterableConfig,
 };
 use kafka_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::{
-    DeleteRecordsRequest, FindCoordinatorRequest, GroupId, IncrementalAlterConfigsRequest,
-    OffsetCommitRequest, OffsetFetchRequest,
+    DeleteRecordsRequest, FindCoordinatorRequest, GroupId, OffsetCommitRequest, OffsetFetchRequest,
 };
 use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records::{
     Compression, Record, RecordBatchDecoder, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
 };
-use protocol_tests::wire::{Connection, create_topics, fetch, list_offsets, produce, topic_name};
+use protocol_tests::topics::{create, set};
+use protocol_tests::wire::{Connection, fetch, list_offsets, produce, topic_name};
 use protocol_tests::{Broker, Kind};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -49,35 +45,6 @@ fn text(text: &str) -> StrBytes {
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
-}
-
-fn create(client: &mut Connection, topic: &str, options: &[(&str, &str)]) {
-    let mut request = create_topics(topic, 1);
-    request.topics[0].configs = options
-        .iter()
-        .map(|(name, value)| {
-            CreatableTopicConfig::default()
-                .with_name(text(name))
-                .with_value(Some(text(value)))
-        })
-        .collect();
-    let answer = client.ask(7, &request);
-    assert_eq!(answer.topics[0].error_code, 0, "{:?}", answer.topics[0]);
-    client.end_offset(topic, 0);
-}
-
-fn set(client: &mut Connection, topic: &str, name: &str, value: &str) {
-    let config = AlterableConfig::default()
-        .with_name(text(name))
-        .with_config_operation(0)
-        .with_value(Some(text(value)));
-    let resource = AlterConfigsResource::default()
-        .with_resource_type(2)
-        .with_resource_name(text(topic))
-        .with_configs(vec![config]);
-    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
-    let answer = client.ask(1, &request);
-    assert_eq!(answer.responses[0].error_code, 0, "{answer:?}");
 }
 
 /// A record with a key, of a producer or of none.

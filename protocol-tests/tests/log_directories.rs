@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use kafka_protocol::messages::alter_replica_log_dirs_request::{
     AlterReplicaLogDir, AlterReplicaLogDirTopic,
 };
-use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
 use kafka_protocol::messages::delete_records_request::{
     DeleteRecordsPartition, DeleteRecordsTopic,
 };
@@ -24,8 +23,8 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 use protocol_tests::tools::stock_tool;
-use protocol_tests::wire::{Connection, create_topics, produce, topic_name};
-use protocol_tests::{Broker, Kind, only_barnabas};
+use protocol_tests::wire::{Connection, produce, topic_name};
+use protocol_tests::{Broker, Kind, only_barnabas, topics};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -159,13 +158,7 @@ fn produced(asker: &mut Connection, topic: &str, value: &[u8]) -> i16 {
 }
 
 fn create(asker: &mut Connection, topic: &str, options: &[(&str, &str)]) {
-    let mut request = create_topics(topic, 1);
-    let config = |(name, value): &(&str, &str)| {
-        CreatableTopicConfig::default()
-            .with_name(text(name))
-            .with_value(Some(text(value)))
-    };
-    request.topics[0].configs = options.iter().map(config).collect();
+    let request = topics::request(topic, 1, options);
     assert_eq!(asker.ask(7, &request).topics[0].error_code, 0);
     wait("the topic is there", || {
         whereabouts(asker, topic).0.is_some()

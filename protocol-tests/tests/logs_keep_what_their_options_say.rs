@@ -3,17 +3,12 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
-use kafka_protocol::messages::IncrementalAlterConfigsRequest;
-use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
-use kafka_protocol::messages::incremental_alter_configs_request::{
-    AlterConfigsResource, AlterableConfig,
-};
-use kafka_protocol::protocol::StrBytes;
 use kafka_protocol::records::{
     Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
 };
 use protocol_tests::Broker;
-use protocol_tests::wire::{Connection, create_topics, fetch, list_offsets, produce};
+use protocol_tests::topics::{create, set};
+use protocol_tests::wire::{Connection, fetch, list_offsets, produce};
 
 const HOUR: i64 = 3_600_000;
 const LIMIT: Duration = Duration::from_secs(30);
@@ -28,42 +23,9 @@ fn start() -> Broker {
     ])
 }
 
-fn text(text: &str) -> StrBytes {
-    StrBytes::from_string(text.to_owned())
-}
-
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
-}
-
-fn create(client: &mut Connection, topic: &str, configs: &[(&str, &str)]) {
-    let mut request = create_topics(topic, 1);
-    request.topics[0].configs = configs
-        .iter()
-        .map(|(name, value)| {
-            CreatableTopicConfig::default()
-                .with_name(text(name))
-                .with_value(Some(text(value)))
-        })
-        .collect();
-    let answer = client.ask(7, &request);
-    assert_eq!(answer.topics[0].error_code, 0, "{:?}", answer.topics[0]);
-    client.end_offset(topic, 0);
-}
-
-fn set(client: &mut Connection, topic: &str, name: &str, value: &str) {
-    let config = AlterableConfig::default()
-        .with_name(text(name))
-        .with_config_operation(0)
-        .with_value(Some(text(value)));
-    let resource = AlterConfigsResource::default()
-        .with_resource_type(2)
-        .with_resource_name(text(topic))
-        .with_configs(vec![config]);
-    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
-    let answer = client.ask(1, &request);
-    assert_eq!(answer.responses[0].error_code, 0, "{answer:?}");
 }
 
 /// One record of a size and a time; -1 has none.

@@ -7,7 +7,7 @@
 use std::fs;
 use std::time::Duration;
 
-use protocol_tests::stock::{Step, differences, hide_after, step, step_with};
+use protocol_tests::stock::{Step, assert_no_difference, hide_after, step, step_with};
 use protocol_tests::tools::{stock, stock_beside, stock_tool};
 use protocol_tests::{Broker, Kind};
 
@@ -62,18 +62,6 @@ fn without_positions(row: &str) -> String {
     cells.join("|") + "\n"
 }
 
-#[track_caller]
-fn assert_no_difference(ours: &Broker, theirs: &Broker, steps: &[Step]) {
-    let found = differences(ours, theirs, steps, normal);
-    assert!(
-        found.is_empty(),
-        "{} of {} steps differ\n{}",
-        found.len(),
-        steps.len(),
-        found.join("\n")
-    );
-}
-
 fn topics(arguments: &str) -> Step {
     step(&format!(
         "kafka-topics --bootstrap-server {{bootstrap}} {arguments}"
@@ -91,7 +79,7 @@ fn topics_console_and_get_offsets() {
         end_steps(),
     ]
     .concat();
-    assert_no_difference(&ours, &theirs, &steps);
+    assert_no_difference(&ours, &theirs, &steps, normal);
     replica_verification(&ours, &theirs);
 }
 
@@ -344,7 +332,7 @@ fn the_metadata_shell_shows_the_same_tree() {
         topics("--create --topic shown --partitions 2 --config retention.ms=1234"),
         step("@partitions shown 2"),
     ];
-    assert_no_difference(&ours, &theirs, &create);
+    assert_no_difference(&ours, &theirs, &create, normal);
     let (our_log, their_log) = (copied_log(&ours), copied_log(&theirs));
     for line in [
         "ls /image",
@@ -408,7 +396,7 @@ fn the_administrative_tools() {
     let deletions = ours.folder().join("deletions.json");
     let file = deletions.to_str().unwrap();
     steps.extend(delete_records_steps(file));
-    assert_no_difference(&ours, &theirs, &steps);
+    assert_no_difference(&ours, &theirs, &steps, normal);
     api_versions(&ours, &theirs);
 }
 

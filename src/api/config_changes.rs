@@ -24,9 +24,11 @@ use super::serve::{Refuse, Reply};
 use super::topics::own_words;
 use crate::config::alter::{self, Alteration, BrokerTarget, Operation};
 use crate::config::{ErrorKind, Values};
+use crate::controller::Controller;
 use crate::controller::ask::{
-    AlterConfigs, Ask, ConfigChange, ConfigOp, IncrementalAlterConfigs, Named,
+    AlterConfigs, ConfigChange, ConfigOp, IncrementalAlterConfigs, Named,
 };
+use crate::machine::ask::Ask;
 use crate::metadata::image::configs::{Resource, ResourceType};
 use crate::protocol::error::{ErrorCode, Refusal};
 use crate::security::session::ListenerKind;
@@ -113,7 +115,7 @@ pub(super) async fn alter(
 
 /// Looks at each resource, asks the controller about those that are not settled by that, and gives
 /// the outcomes in the order of the request.
-async fn settle<'a, T, U, A: Ask<Reply = Vec<(Resource, Outcome)>>>(
+async fn settle<'a, T, U, A: Ask<Controller, Reply = Result<Vec<(Resource, Outcome)>, Refusal>>>(
     ctx: &Context,
     resources: Vec<(Named2<'a>, T)>,
     look: impl Fn(Named2<'a>, T) -> Result<Option<(Resource, U)>, Refusal>,

@@ -9,8 +9,9 @@ use tokio::sync::watch;
 
 use crate::base::NodeId;
 use crate::config::options::Options;
-use crate::controller::ask::Ask;
+use crate::controller::Controller;
 use crate::coordinator::router::Router;
+use crate::machine::ask::Ask;
 use crate::metadata::image::Image;
 use crate::metadata::view::Node;
 use crate::protocol::error::Refusal;
@@ -144,7 +145,10 @@ impl Context {
 
     /// Asks the controller, and waits until its answer is committed and this broker follows it,
     /// so that the client's next request finds what it asked for.
-    pub(crate) async fn ask<A: Ask>(&self, request: A) -> Result<A::Reply, Refusal> {
+    pub(crate) async fn ask<T, A>(&self, request: A) -> Result<T, Refusal>
+    where
+        A: Ask<Controller, Reply = Result<T, Refusal>>,
+    {
         let reply = self.parts.controller.ask(request).await?;
         let end = *self.parts.committed.borrow();
         let mut metadata = self.parts.metadata.clone();

@@ -3,8 +3,8 @@
 use tokio::sync::watch;
 
 use crate::controller::Controller;
-use crate::controller::ask::Ask;
-use crate::machine::driver::Handle;
+use crate::machine::ask::Ask;
+use crate::machine::handle::Handle;
 use crate::protocol::error::{ErrorCode, Refusal};
 
 /// Where the controller is asked; there may be none for a while.
@@ -20,7 +20,10 @@ impl ActiveController {
     }
 
     /// Asks, and waits until the answer is committed.
-    pub(crate) async fn ask<A: Ask>(&self, request: A) -> Result<A::Reply, Refusal> {
+    pub(crate) async fn ask<T, A>(&self, request: A) -> Result<T, Refusal>
+    where
+        A: Ask<Controller, Reply = Result<T, Refusal>>,
+    {
         let handle = self.handle.borrow().clone();
         let handle = handle.ok_or(Refusal::bare(ErrorCode::NotController))?;
         let answer = handle.ask(request.into_event()).await;

@@ -33,10 +33,12 @@ use kafka_protocol::protocol::StrBytes;
 use super::access::{ALL_GROUP_OPERATIONS, NOT_ASKED};
 use super::context::{Context, canonical};
 use super::serve::{Refuse, Reply};
+use crate::coordinator::group::GroupMachine;
 use crate::coordinator::group::ask::{
     Client, DeleteGroups, DescribeGroups, DescribedGroup, Heartbeat, JoinGroup, Joined, LeaveGroup,
     LeavingMember, ListGroups, SyncGroup, Synced,
 };
+use crate::machine::ask::Ask;
 use crate::protocol::error::{ErrorCode, Refusal};
 
 /// A string of a request, without the frame that it came in.
@@ -361,7 +363,7 @@ pub(super) async fn per_group<A, T>(
     ask: impl Fn(Vec<Arc<str>>) -> A,
 ) -> Vec<Result<T, ErrorCode>>
 where
-    A: crate::coordinator::group::ask::Ask<Reply = Vec<T>>,
+    A: Ask<GroupMachine, Reply = Vec<T>>,
 {
     let router = &ctx.parts.groups;
     let mut answers: Vec<Result<T, ErrorCode>> = Vec::with_capacity(groups.len());

@@ -1,20 +1,22 @@
 //! Deadlines as data: a pure machine says when it wants to be asked again, and nobody owns a task.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::time::Instant;
+
+use super::FastMap;
 
 /// One deadline per key, the earliest first.
 #[derive(Debug)]
 pub(crate) struct Timers<K> {
-    by_key: HashMap<K, Instant>,
+    by_key: FastMap<K, Instant>,
     by_time: BTreeSet<(Instant, K)>,
 }
 
 impl<K> Default for Timers<K> {
     fn default() -> Self {
         Self {
-            by_key: HashMap::new(),
+            by_key: FastMap::default(),
             by_time: BTreeSet::new(),
         }
     }

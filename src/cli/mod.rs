@@ -3,6 +3,7 @@
 mod logging;
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -45,6 +46,9 @@ struct Start {
     /// One option; may be repeated.
     #[arg(long = "override", value_name = "KEY=VALUE", value_parser = pair)]
     overrides: Vec<(String, String)>,
+    /// Tells metrics to Prometheus at http://ADDRESS/metrics, as 127.0.0.1:9404.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -72,7 +76,7 @@ pub(crate) fn run() -> ExitCode {
         .build();
     match runtime {
         Ok(runtime) => {
-            let code = runtime.block_on(serve(config));
+            let code = runtime.block_on(serve(config, start.metrics));
             runtime.shutdown_background();
             code
         }
@@ -125,7 +129,7 @@ fn configuration(start: &Start) -> Result<BrokerConfig, String> {
     Ok(config)
 }
 
-async fn serve(config: BrokerConfig) -> ExitCode {
+async fn serve(config: BrokerConfig, metrics: Option<SocketAddr>) -> ExitCode {
     let signals = signal(SignalKind::terminate())
         .and_then(|term| Ok((term, signal(SignalKind::interrupt())?)));
     let (mut term, mut interrupt) = match signals {
@@ -133,7 +137,7 @@ async fn serve(config: BrokerConfig) -> ExitCode {
         Err(why) => return refuse(&format!("signals cannot be waited for: {why}")),
     };
     let node = tokio::select! {
-        started = Node::start(config) => match started {
+        started = Node::start(config, metrics) => match started {
             Ok(node) => node,
             Err(fault) => return refuse(&fault.to_string()),
         },

@@ -1,76 +1,37 @@
 //! What the controller may be asked, and its replies; the layer above translates to messages.
 
+use super::Controller;
 use crate::base::{DirectoryId, LeaderEpoch, NodeId, PartitionEpoch, ProducerId, TopicId, Uuid};
+use crate::machine::ask::asks;
 use crate::metadata::image::configs::{Options, Resource};
 use crate::metadata::image::quotas::Entity;
 use crate::metadata::record::{AccessControlEntryRecord, Endpoint, FeatureRange, Record};
 use crate::protocol::error::{ErrorCode, Refusal};
 
-/// A request that knows its reply.
-pub(crate) trait Ask {
-    /// What a request that is not refused gets.
-    type Reply;
-
-    /// The request as an event of the machine.
-    fn into_event(self) -> Event;
-
-    /// The reply in the answer to that event; `None` when it answers something else.
-    fn reply(answer: Answer) -> Option<Result<Self::Reply, Refusal>>;
-}
-
-macro_rules! asks {
-    ($($name:ident -> $reply:ty;)*) => {
-        /// What may be asked of the controller.
-        #[derive(Clone, Debug)]
-        pub(crate) enum Event {
-            $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
-        }
-
-        /// What the controller answers, each to the event of its name.
-        #[derive(Clone, Debug, PartialEq)]
-        pub(crate) enum Answer {
-            $(#[doc = concat!("To [`", stringify!($name), "`].")]
-            $name(Result<$reply, Refusal>),)*
-        }
-
-        $(impl Ask for $name {
-            type Reply = $reply;
-
-            fn into_event(self) -> Event {
-                Event::$name(self)
-            }
-
-            fn reply(answer: Answer) -> Option<Result<Self::Reply, Refusal>> {
-                if let Answer::$name(reply) = answer {
-                    Some(reply)
-                } else {
-                    None
-                }
-            }
-        })*
-    };
-}
+/// A reply, unless the request is refused.
+type Decided<T> = Result<T, Refusal>;
 
 asks! {
-    RegisterBroker -> BrokerEpoch;
-    Heartbeat -> HeartbeatReply;
-    UnregisterBroker -> ();
-    RegisterController -> ();
-    CreateTopics -> Vec<(String, Result<CreatedTopic, Refusal>)>;
-    DeleteTopics -> Vec<DeletedTopic>;
-    CreatePartitions -> Vec<(String, Result<(), Refusal>)>;
-    AllocateProducerIds -> ProducerIdBlock;
-    IncrementalAlterConfigs -> Vec<(Resource, Result<(), Refusal>)>;
-    AlterConfigs -> Vec<(Resource, Result<(), Refusal>)>;
-    UpdateFeatures -> ();
-    AlterPartition -> PerTopicId<Result<PartitionState, ErrorCode>>;
-    ElectLeaders -> PerTopic<Result<(), Refusal>>;
-    AlterReassignments -> PerTopic<Result<(), Refusal>>;
-    AssignReplicas -> Vec<(DirectoryId, PerTopicId<ErrorCode>)>;
-    CreateAcls -> ();
-    DeleteAcls -> ();
-    AlterQuotas -> Vec<(Entity, Result<(), Refusal>)>;
-    WriteRecords -> ();
+    Controller;
+    RegisterBroker -> Decided<BrokerEpoch>;
+    Heartbeat -> Decided<HeartbeatReply>;
+    UnregisterBroker -> Decided<()>;
+    RegisterController -> Decided<()>;
+    CreateTopics -> Decided<Vec<(String, Result<CreatedTopic, Refusal>)>>;
+    DeleteTopics -> Decided<Vec<DeletedTopic>>;
+    CreatePartitions -> Decided<Vec<(String, Result<(), Refusal>)>>;
+    AllocateProducerIds -> Decided<ProducerIdBlock>;
+    IncrementalAlterConfigs -> Decided<Vec<(Resource, Result<(), Refusal>)>>;
+    AlterConfigs -> Decided<Vec<(Resource, Result<(), Refusal>)>>;
+    UpdateFeatures -> Decided<()>;
+    AlterPartition -> Decided<PerTopicId<Result<PartitionState, ErrorCode>>>;
+    ElectLeaders -> Decided<PerTopic<Result<(), Refusal>>>;
+    AlterReassignments -> Decided<PerTopic<Result<(), Refusal>>>;
+    AssignReplicas -> Decided<Vec<(DirectoryId, PerTopicId<ErrorCode>)>>;
+    CreateAcls -> Decided<()>;
+    DeleteAcls -> Decided<()>;
+    AlterQuotas -> Decided<Vec<(Entity, Result<(), Refusal>)>>;
+    WriteRecords -> Decided<()>;
 }
 
 /// Something for each partition of each topic by name, in the order asked.

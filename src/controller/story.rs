@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::base::{DirectoryId, NodeId, Uuid};
 use crate::machine::Now;
+use crate::machine::ask::Ask;
 use crate::machine::testkit::{Rehearsed, Story};
 use crate::metadata::bootstrap;
 use crate::metadata::image::Image;
@@ -19,7 +20,7 @@ use crate::protocol::error::ErrorCode::InvalidConfig;
 use crate::protocol::error::{ErrorCode, Refusal};
 
 use super::ask::{
-    AlterPartition, AlterReassignments, Ask, Assignment, ConfigChange, ConfigOp, CreateTopics,
+    AlterPartition, AlterReassignments, Assignment, ConfigChange, ConfigOp, CreateTopics,
     CreatedTopic, Heartbeat, HeartbeatReply, IncrementalAlterConfigs, NewIsr, NewTopic,
     PartitionState, Reassignment, RegisterBroker,
 };
@@ -134,7 +135,10 @@ pub(super) fn cluster_of<const N: usize>(ids: [i32; N]) -> (Cluster, [Process; N
 }
 
 impl Cluster {
-    pub(super) fn ask<A: Ask>(&mut self, asked: A) -> Result<A::Reply, Refusal> {
+    pub(super) fn ask<T, A>(&mut self, asked: A) -> Result<T, Refusal>
+    where
+        A: Ask<Controller, Reply = Result<T, Refusal>>,
+    {
         let ticket = self.story.says(asked.into_event());
         let answer = self.story.answer(ticket).expect("answered at once");
         A::reply(answer).expect("answered by its own kind")

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::group::ask::Ask;
 use super::group::consumer_ask::TakeResolved;
 use super::group::subscription::look_up;
 use super::group::{Effect, GroupMachine, View};
-use crate::machine::driver::{Handle, WeakHandle};
+use crate::machine::ask::Ask;
+use crate::machine::handle::{Handle, WeakHandle};
 use crate::os::tasks::{self, Tasks};
 
 /// Carries out the effects of one machine of groups, and tells it what came of them.

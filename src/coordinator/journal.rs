@@ -61,40 +61,60 @@ impl Journal for PartitionJournal {
         self.partition.reader().log_end_offset()
     }
 
+    fn append_now(&mut self, records: &[Entry]) -> Option<Result<Committed, Lost>> {
+        let mut batches = self.batches(records);
+        let (Some(batch), true) = (batches.pop(), batches.is_empty()) else {
+            return None;
+        };
+        let appended = self
+            .partition
+            .append_records_of_ours_now(self.epoch, &batch)?;
+        Some(
+            appended
+                .map(|()| self.committed())
+                .map_err(|why| self.lost(&why)),
+        )
+    }
+
     async fn append(&mut self, records: &[Entry]) -> Result<Committed, Lost> {
-        let most = self.partition.reader().config().max_message_bytes;
-        for batch in batches(records, most, self.compression) {
-            self.append_batch(batch).await?;
+        for batch in self.batches(records) {
+            let appended = self.partition.append_records_of_ours(self.epoch, batch);
+            appended.await.map_err(|why| self.lost(&why))?;
         }
-        let end = self.end_offset();
-        if self.partition.high_watermark() >= end && !self.partition.owes_flush(end) {
-            return Ok(Box::pin(std::future::ready(Ok(()))));
-        }
-        let (partition, epoch) = (self.partition.clone(), self.epoch);
-        Ok(Box::pin(async move {
-            let committed = commit::reached(&partition, end, epoch).await;
-            committed.map_err(|_| Lost)
-        }))
+        Ok(self.committed())
     }
 }
 
 impl PartitionJournal {
-    async fn append_batch(&self, batch: Bytes) -> Result<(), Lost> {
-        let code = match self
-            .partition
-            .append_records_of_ours(self.epoch, batch)
-            .await
-        {
-            Ok(()) => return Ok(()),
-            Err(NotAppended::Unavailable(code)) => code,
-            Err(NotAppended::Rejected(rejection)) => {
+    fn batches(&self, records: &[Entry]) -> Vec<Bytes> {
+        let most = self.partition.reader().config().max_message_bytes;
+        batches(records, most, self.compression)
+    }
+
+    /// Ends when all that is appended so far is committed.
+    fn committed(&self) -> Committed {
+        let end = self.end_offset();
+        if self.partition.high_watermark() >= end && !self.partition.owes_flush(end) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let (partition, epoch) = (self.partition.clone(), self.epoch);
+        Box::pin(async move {
+            let committed = commit::reached(&partition, end, epoch).await;
+            committed.map_err(|_| Lost)
+        })
+    }
+
+    fn lost(&self, why: &NotAppended) -> Lost {
+        let code = match why {
+            NotAppended::Unavailable(code) => *code,
+            NotAppended::Rejected(rejection) => {
                 let partition = &self.partition.name;
                 tracing::error!(%partition, ?rejection, "records of a coordinator are refused");
                 ErrorCode::UnknownServerError
             }
         };
         self.cause.0.store(code.code(), Ordering::Release);
-        Err(Lost)
+        Lost
     }
 }
 

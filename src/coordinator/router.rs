@@ -14,15 +14,17 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 use super::effects::Effects;
-use super::group::ask::{Ask, ForgetTopics};
+use super::group::ask::ForgetTopics;
 use super::group::records::KEY_TEXT_MAX;
 use super::group::{GroupMachine, Settings, View};
 use super::journal::{Cause, PartitionJournal};
 use super::load;
-use crate::base::{LeaderEpoch, NodeId, TopicId};
+use crate::base::{FastMap, LeaderEpoch, NodeId, TopicId};
 use crate::config::options::Options;
 use crate::machine::Now;
-use crate::machine::driver::{self, Handle, Limits};
+use crate::machine::ask::Ask;
+use crate::machine::driver::{self, Limits};
+use crate::machine::handle::Handle;
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::image::topics::Topic;
@@ -47,7 +49,7 @@ pub(crate) struct Router {
     replicas: Arc<Manager>,
     view: Arc<dyn Fn() -> View + Send + Sync>,
     tasks: Tasks,
-    shards: Mutex<HashMap<(TopicId, i32), Shard>>,
+    shards: Mutex<FastMap<(TopicId, i32), Shard>>,
 }
 
 /// A partition that runs here, or is about to.
@@ -77,7 +79,7 @@ impl Shard {
         }
     }
 
-    async fn ask<A: Ask>(mut self, ask: A) -> Result<A::Reply, ErrorCode> {
+    async fn ask<A: Ask<GroupMachine>>(mut self, ask: A) -> Result<A::Reply, ErrorCode> {
         let handle = self.loaded().await?;
         let answer = handle.ask(ask.into_event()).await;
         let answer = answer.map_err(|_| self.cause.told())?;
@@ -126,7 +128,11 @@ impl Router {
     }
 
     /// Asks the machine of a group.
-    pub(crate) async fn ask<A: Ask>(&self, group: &str, ask: A) -> Result<A::Reply, ErrorCode> {
+    pub(crate) async fn ask<A: Ask<GroupMachine>>(
+        &self,
+        group: &str,
+        ask: A,
+    ) -> Result<A::Reply, ErrorCode> {
         if group.len() > KEY_TEXT_MAX {
             // Kafka does not even read such a request.
             return Err(ErrorCode::InvalidGroupId);
@@ -152,7 +158,7 @@ impl Router {
     }
 
     /// Asks every machine of this node that knows anything, one after the other.
-    pub(crate) async fn ask_all<A: Ask + Clone>(
+    pub(crate) async fn ask_all<A: Ask<GroupMachine> + Clone>(
         &self,
         ask: &A,
     ) -> Result<Vec<A::Reply>, ErrorCode> {

@@ -66,6 +66,8 @@ struct World {
     truncates: bool,
     /// Nothing below is cut: a leader's log is the same there.
     agreed: i64,
+    /// The highest start that the log ever had: a producer that wrote only below may be forgotten.
+    highest_start: i64,
     now_ms: i64,
     doomed: Vec<Doomed>,
     /// Where batches begin.
@@ -131,6 +133,7 @@ impl World {
             versions: HashMap::new(),
             open: BTreeMap::new(),
             agreed: 0,
+            highest_start: 0,
             now_ms: NOW,
             doomed: Vec::new(),
             bases: Vec::new(),
@@ -190,7 +193,7 @@ impl World {
             self.now_ms += 1;
             if !self.step() {
                 // A directory that failed is not used any more.
-                self.now.log_start = self.log.lock().log_start_offset();
+                self.note_log_start();
                 break;
             }
             self.promise();
@@ -199,12 +202,15 @@ impl World {
     }
 
     fn promise(&mut self) {
-        let log = self.log.lock();
-        self.now.durable = log.recovery_point();
-        self.now.log_start = log.log_start_offset();
-        drop(log);
+        self.now.durable = self.log.lock().recovery_point();
+        self.note_log_start();
         sim_disk::mark(self.promises.len());
         self.promises.push(self.now.clone());
+    }
+
+    fn note_log_start(&mut self) {
+        self.now.log_start = self.log.lock().log_start_offset();
+        self.highest_start = self.highest_start.max(self.now.log_start);
     }
 
     fn step(&mut self) -> bool {
@@ -567,7 +573,7 @@ fn check(world: &World, log: &Log, mark: usize) -> (Found, i64) {
         .max(world.now.log_start);
     assert!(start <= most, "more is deleted than was asked for");
     let found = read(log);
-    check_producers(world, log, &found, most);
+    check_producers(world, log, &found);
     let is_compacted = before.is_compacted || after.is_compacted;
     let is_aborted = |offset: i64, told: &Told| {
         before
@@ -616,20 +622,23 @@ fn check(world: &World, log: &Log, mark: usize) -> (Found, i64) {
 }
 
 /// Producers are known by the newest batch that the log ever had below its end. Compaction may have
-/// taken that batch when a later one was there, which the crash took. What lay below the log's start
-/// may be forgotten, also when the crash brought that back.
-fn check_producers(world: &World, log: &Log, found: &Found, log_start: i64) {
+/// taken that batch when a later one was there, which the crash took. What ever lay below the log's
+/// start may be forgotten, also when a crash or a kill brought that back: a log that is cut knows its
+/// producers from its start on (UnifiedLog.rebuildProducerState), and says so in its snapshots.
+fn check_producers(world: &World, log: &Log, found: &Found) {
     let producers = log.active_producers();
     let kept = found
         .sequences
         .iter()
-        .filter(|(_, (_, last))| *last >= log_start);
-    for (id, (sequence, _)) in kept {
+        .filter(|(_, (_, last))| *last >= world.highest_start);
+    for (id, (sequence, at)) in kept {
         let known = producers.iter().find(|one| one.producer_id == *id);
         let known = known.map_or(-1, |one| one.last_sequence);
         assert!(
             known >= *sequence,
-            "producer {id} is known by {known}, not {sequence}"
+            "producer {id} is known by {known}, not {sequence} at {at}, with batches at {:?} of {:?}",
+            found.bases,
+            log.reader().segments()
         );
     }
     for one in producers.iter().filter(|one| one.last_sequence >= 0) {

@@ -624,17 +624,13 @@ impl Log {
         Ok(())
     }
 
-    /// Stores the producers as of `offset`; there is never a snapshot of nothing.
+    /// Stores the producers as of `offset`.
     pub(super) fn write_snapshot(&mut self, offset: i64) -> Result<(), Fault> {
-        if offset == 0 {
-            return Ok(());
+        let disk = self.cache.disk();
+        let written = snapshot::write(disk, &self.folder, offset, &self.producers)?;
+        if let Some(path) = written {
+            self.flush.wrote(path);
         }
-        let path = layout::path(&self.folder, offset, Kind::Snapshot);
-        let file = self.cache.disk().open(&path, Open::Write).at(&path)?;
-        let bytes = snapshot::encode(&self.producers.store());
-        file.set_len(bytes.len() as u64).at(&path)?;
-        file.write_all_at(&bytes, 0).at(&path)?;
-        self.flush.wrote(path);
         Ok(())
     }
 

@@ -2,9 +2,9 @@
 //!
 //! After an orderly stop nothing of the segments is read. Otherwise everything from the recovery
 //! point on is, and the headers of what its segment holds below: indexes, epochs and producers are
-//! made anew from what is whole, and the log ends where the first batch is not. The indexes of a
-//! segment are not made durable with its batches, so that none of their entries can be gone by.
-//! Work that was cut short by the stop is undone or completed first.
+//! made anew from what is whole, and the log ends where the first batch is not. No index entry is
+//! gone by, for the indexes of a segment are not made durable with its batches. Work that was cut
+//! short by the stop is undone or completed first.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -111,17 +111,21 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
         return Ok(log);
     }
     settle_epochs(&mut log, &stored)?;
-    drop_snapshots(&log)?;
     match recovered {
         Some(recovered) => {
             log.producers = recovered.producers;
+            for path in recovered.snapshots {
+                log.flush.wrote(path);
+            }
             for done in recovered.completed {
                 log.shared
                     .add_undecided(done.first_offset, done.last_offset);
             }
             log.write_snapshot(log_end)?;
+            drop_snapshots(&log)?;
         }
         None => {
+            drop_snapshots(&log)?;
             log.producers = rebuild_producers(&log, open.now_ms)?;
             let newest = snapshots(disk, &log.folder)?.pop_last();
             log.is_touched |= log_end > 0 && newest != Some(log_end);
@@ -290,6 +294,8 @@ fn index(
 /// What reading the segments gave.
 struct Recovered {
     producers: Producers,
+    /// Written anew, not durable yet.
+    snapshots: Vec<PathBuf>,
     completed: Vec<CompletedTxn>,
     log_end: i64,
 }
@@ -309,15 +315,21 @@ fn recover(
         completed: Vec::new(),
         epochs,
         durable: open.recovery_point,
-        limit: i64::MAX,
-        is_stale: false,
         next: start,
+        limit: i64::MAX,
         done: 0,
         total: segments[first..].iter().map(|one| one.size()).sum(),
         progress,
     };
     let mut keep = segments.len();
+    let mut written = Vec::new();
     for (at, segment) in segments.iter().enumerate().skip(first) {
+        if at > first {
+            // What is here may tell of records that the crash took from a segment before.
+            let base = segment.base_offset;
+            let disk = open.cache.disk();
+            written.extend(snapshot::write(disk, &open.folder, base, &work.producers)?);
+        }
         work.limit = segments
             .get(at + 1)
             .map_or(i64::MAX, |next| next.base_offset);
@@ -338,6 +350,7 @@ fn recover(
     let last = segments.last().expect("the first segment is kept");
     Ok(Recovered {
         producers,
+        snapshots: written,
         completed,
         log_end: log_end.max(last.base_offset),
     })
@@ -350,51 +363,49 @@ struct Recovery<'a> {
     epochs: &'a mut Epochs,
     /// Batches below are whole.
     durable: i64,
-    /// Where the next segment begins.
-    limit: i64,
-    /// Whether the segment ended with what was cut off before the next began: the crash has undone
-    /// the cut only.
-    is_stale: bool,
     /// The lowest offset that the next batch may have.
     next: i64,
+    /// Where the next segment begins. Whatever this one has from there on was cut off before that
+    /// was made, whose name may be durable when this one's new size is not.
+    limit: i64,
     done: u64,
     total: u64,
     progress: &'a mut dyn FnMut(Progress),
 }
 
 impl Recovery<'_> {
-    /// Recovers one segment; says whether the next one follows it.
+    /// Recovers one segment; says whether all of it was whole.
     fn segment(&mut self, segment: &Segment) -> Result<bool, Fault> {
         segment.reset_indexes();
         segment.txn_index.reset()?;
         self.next = self.next.max(segment.base_offset);
-        self.is_stale = false;
         let mut scan = segment.scan_from(0, NEARBY)?;
         let mut last_indexed = 0;
         let mut told = 0;
-        let valid = loop {
+        let mut valid = 0;
+        let whole = loop {
             match self.batch(segment, &mut scan, &mut last_indexed) {
-                Ok(Some(end)) if end - told >= PROGRESS_BYTES => {
-                    told = end;
-                    self.tell(segment, end);
-                }
-                Ok(Some(_)) => {}
-                Ok(None) => break segment.size(),
-                Err(Stop::Bad { position, .. }) => break position,
+                Ok(Some(end)) => valid = end,
+                Ok(None) => break true,
+                // What stands behind all that can be here was cut off, whole or not.
+                Err(Stop::Bad { .. }) => break self.next == self.limit,
                 Err(Stop::Fault(fault)) => return Err(fault),
             }
+            if valid - told >= PROGRESS_BYTES {
+                told = valid;
+                self.tell(segment, valid);
+            }
         };
-        let whole = valid == segment.size();
-        if !whole {
+        if valid < segment.size() {
             segment.set_size(valid)?;
         }
         segment.seal()?;
         self.tell(segment, valid);
         self.done += valid;
-        Ok(whole || self.is_stale)
+        Ok(whole)
     }
 
-    /// Takes over the next batch; gives where it ends.
+    /// Takes over the next batch; gives where it ends, or nothing when there is none below the limit.
     fn batch(
         &mut self,
         segment: &Segment,
@@ -404,12 +415,21 @@ impl Recovery<'_> {
         let Some(found) = scan.next()? else {
             return Ok(None);
         };
+        if found.base_offset >= self.limit {
+            return Ok(None);
+        }
         let relative = found.last_offset.saturating_sub(segment.base_offset);
         let in_order = found
             .header
-            .is_none_or(|header| header.base_offset >= self.next);
-        if !in_order || found.last_offset < self.next || relative > i64::from(i32::MAX) {
-            return Err(misplaced(&found));
+            .is_none_or(|header| header.base_offset >= self.next)
+            && (self.next..self.limit).contains(&found.last_offset);
+        if !in_order || relative > i64::from(i32::MAX) {
+            let source = BadBatch::Offsets {
+                base: found.base_offset,
+                delta: found.header.map_or(0, |header| header.last_offset_delta),
+            };
+            let position = found.position;
+            return Err(Stop::Bad { position, source });
         }
         let is_durable = found.last_offset < self.durable;
         scan.read_at_once(match is_durable {
@@ -419,10 +439,6 @@ impl Recovery<'_> {
         });
         if !is_durable {
             scan.check_crc(&found)?;
-        }
-        if found.last_offset >= self.limit {
-            self.is_stale = true;
-            return Err(misplaced(&found));
         }
         index(segment, &found, last_indexed, self.config).map_err(Stop::Fault)?;
         self.next = found.last_offset.saturating_add(1);
@@ -448,17 +464,6 @@ impl Recovery<'_> {
             bytes_done: self.done + position,
             bytes_total: self.total,
         });
-    }
-}
-
-/// A batch whose offsets do not belong where it stands.
-fn misplaced(found: &Found) -> Stop {
-    Stop::Bad {
-        position: found.position,
-        source: BadBatch::Offsets {
-            base: found.base_offset,
-            delta: found.header.map_or(0, |header| header.last_offset_delta),
-        },
     }
 }
 

@@ -1,6 +1,12 @@
 //! The bytes of a producer snapshot: what is known of a log's producers as of an offset, so that
 //! opening need not read what lies below (ProducerStateManager.writeSnapshot).
 
+use std::path::{Path, PathBuf};
+
+use super::fault::{At, Fault};
+use super::layout::{self, Kind};
+use super::producers::Producers;
+use crate::os::disk::{Disk, Open};
 use crate::protocol::records::checksum;
 
 /// A producer as it is stored: its last batch only, and its open transaction.
@@ -21,6 +27,25 @@ const VERSION: i16 = 1;
 /// Version and checksum; the checksum covers what follows.
 const PREFIX: usize = 6;
 const ENTRY: usize = 46;
+
+/// Stores the producers as of `offset`, in the place of what was there; says where, for that is not
+/// durable yet. There is never a snapshot of nothing.
+pub(super) fn write(
+    disk: Disk,
+    folder: &Path,
+    offset: i64,
+    producers: &Producers,
+) -> Result<Option<PathBuf>, Fault> {
+    if offset == 0 {
+        return Ok(None);
+    }
+    let path = layout::path(folder, offset, Kind::Snapshot);
+    let file = disk.open(&path, Open::Write).at(&path)?;
+    let bytes = encode(&producers.store());
+    file.set_len(bytes.len() as u64).at(&path)?;
+    file.write_all_at(&bytes, 0).at(&path)?;
+    Ok(Some(path))
+}
 
 /// The bytes of a snapshot.
 pub(crate) fn encode(producers: &[StoredProducer]) -> Vec<u8> {

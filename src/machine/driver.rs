@@ -1,20 +1,28 @@
-//! One task that owns a machine: queue, handle, append, replay, answer.
+//! The task of a machine: queue, handle, append, replay, answer.
 //!
 //! Answers and effects wait until everything before them is committed, in order; a read waits
-//! behind the writes before it. Events that are queued together share one append. When the journal
-//! is lost the task ends: the machine, the queue and all that is parked are dropped, and every
-//! caller learns that the machine is [`Gone`].
+//! behind the writes before it. Events that are queued together share one append. While nothing is
+//! queued or under way the machine is at rest, and whoever asks runs it right there. When the
+//! journal is lost the task ends: the machine, the queue and all that is parked are dropped, and
+//! every caller learns that the machine is gone.
 
-use std::collections::{HashMap, VecDeque};
+use std::any::Any;
+use std::collections::VecDeque;
 use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::select;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::base::FastMap;
 use crate::os::clock;
 use crate::os::tasks::Tasks;
 
+use super::handle::{Asked, AskedNow, AtRest, Handle};
 use super::journal::{Committed, Journal, Lost};
 use super::{Machine, Now, Outcome, Ticket};
 
@@ -39,61 +47,6 @@ impl Default for Limits {
     }
 }
 
-/// The machine no longer runs here: this node does not lead it any more, or stops. What was asked
-/// may or may not have happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the machine does not run on this node any more")]
-pub(crate) struct Gone;
-
-/// Where a machine is asked; cheap to clone. The machine ends when all handles are dropped.
-#[derive(Debug)]
-pub(crate) struct Handle<M: Machine> {
-    queue: mpsc::Sender<Asked<M>>,
-}
-
-impl<M: Machine> Clone for Handle<M> {
-    fn clone(&self) -> Self {
-        Self {
-            queue: self.queue.clone(),
-        }
-    }
-}
-
-impl<M: Machine> Handle<M> {
-    /// Asks, and waits for the answer; waits for room in the queue first.
-    pub(crate) async fn ask(&self, event: M::Event) -> Result<M::Answer, Gone> {
-        let (answer, answered) = oneshot::channel();
-        let asked = Asked { event, answer };
-        self.queue.send(asked).await.map_err(|_| Gone)?;
-        answered.await.map_err(|_| Gone)
-    }
-
-    /// A handle that does not keep the machine running.
-    pub(crate) fn downgrade(&self) -> WeakHandle<M> {
-        WeakHandle {
-            queue: self.queue.downgrade(),
-        }
-    }
-
-    /// Whether the machine has ended.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.queue.is_closed()
-    }
-}
-
-/// Where a machine is asked by those who must not keep it running.
-#[derive(Debug)]
-pub(crate) struct WeakHandle<M: Machine> {
-    queue: mpsc::WeakSender<Asked<M>>,
-}
-
-impl<M: Machine> WeakHandle<M> {
-    /// The handle, if the machine still runs.
-    pub(crate) fn upgrade(&self) -> Option<Handle<M>> {
-        self.queue.upgrade().map(|queue| Handle { queue })
-    }
-}
-
 /// Starts the task of a machine that has replayed its journal. `perform` carries out effects and
 /// must not wait.
 pub(crate) fn spawn<M, J, F>(
@@ -114,35 +67,36 @@ where
     F: FnMut(M::Effect) + Send + 'static,
 {
     let (sender, queue) = mpsc::channel(limits.queued_events);
-    let driver = Driver {
+    let driver = Box::new(Driver {
         machine,
         journal,
         perform,
         limits,
-        queue,
         next_ticket: 0,
-        waiting: HashMap::new(),
+        waiting: FastMap::default(),
+        unwritten: None,
         parked: VecDeque::new(),
-    };
+        armed: None,
+        trouble: None,
+    });
+    let bed = Arc::new(Bed {
+        driver: Mutex::default(),
+        roused: Notify::new(),
+    });
     let stop = tasks.clone();
+    let rest = Rest(bed.clone());
     tasks.spawn(name, async move {
         select! {
             biased;
             () = stop.stopped() => {}
-            lost = driver.run() => {
+            lost = run(driver, queue, rest) => {
                 if lost.is_err() {
                     tracing::info!(machine = name, "the machine ends, its log is led elsewhere");
                 }
             }
         }
     });
-    Handle { queue: sender }
-}
-
-/// An event and where its answer goes.
-struct Asked<M: Machine> {
-    event: M::Event,
-    answer: oneshot::Sender<M::Answer>,
+    Handle::new(sender, bed)
 }
 
 /// What is told once an append is committed.
@@ -157,18 +111,167 @@ struct Driver<M: Machine, J, F> {
     journal: J,
     perform: F,
     limits: Limits,
-    queue: mpsc::Receiver<Asked<M>>,
     next_ticket: u64,
     /// Callers whose answers the machine has not given yet.
-    waiting: HashMap<Ticket, oneshot::Sender<M::Answer>>,
+    waiting: FastMap<Ticket, oneshot::Sender<M::Answer>>,
+    /// Decided and replayed; to be appended before anything else is.
+    unwritten: Option<Outcome<M>>,
     parked: VecDeque<Parked<M>>,
+    /// When the task looks after the machine at rest, whether it is asked or not.
+    armed: Option<Instant>,
+    /// What went wrong while another than the task ran the machine.
+    trouble: Option<Trouble>,
 }
 
-/// What woke the driver.
+enum Trouble {
+    Lost,
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// What woke the task.
 enum Woken<M: Machine> {
     Committed,
     Asked(Option<Asked<M>>),
     Deadline,
+    /// Another ran the machine and left something to do.
+    Roused,
+}
+
+/// Where a driver lies while it is at rest; the task has it otherwise.
+struct Bed<M: Machine, J, F> {
+    driver: Mutex<Option<Box<Driver<M, J, F>>>>,
+    roused: Notify,
+}
+
+/// The task's end of the bed, which is empty for ever once the task ends.
+struct Rest<M: Machine, J, F>(Arc<Bed<M, J, F>>);
+
+impl<M: Machine, J, F> Drop for Rest<M, J, F> {
+    fn drop(&mut self) {
+        drop(self.0.driver.lock().take());
+    }
+}
+
+impl<M: Machine, J, F> Rest<M, J, F> {
+    fn lay(&self, driver: Box<Driver<M, J, F>>) {
+        *self.0.driver.lock() = Some(driver);
+    }
+
+    fn take(&self) -> Result<Box<Driver<M, J, F>>, Lost> {
+        let mut driver = self.0.driver.lock().take().ok_or(Lost)?;
+        match driver.trouble.take() {
+            None => Ok(driver),
+            Some(Trouble::Lost) => Err(Lost),
+            Some(Trouble::Panicked(panic)) => resume_unwind(panic),
+        }
+    }
+}
+
+impl<M, J, F> AtRest<M> for Bed<M, J, F>
+where
+    M: Machine<Record = J::Record> + Send,
+    M::Event: Send,
+    M::Answer: Send,
+    M::Effect: Send,
+    J: Journal,
+    F: FnMut(M::Effect) + Send,
+{
+    fn ask_now(&self, event: M::Event) -> AskedNow<M> {
+        let Some(mut lying) = self.driver.try_lock() else {
+            return AskedNow::Busy(event);
+        };
+        let Some(driver) = lying.as_mut().filter(|driver| driver.is_at_rest()) else {
+            return AskedNow::Busy(event);
+        };
+        // The defect of a machine ends the node, not the one who happened to ask.
+        let asked = catch_unwind(AssertUnwindSafe(|| driver.ask_now(event)));
+        let asked = asked.unwrap_or_else(|panic| driver.stumble(Trouble::Panicked(panic)));
+        if !driver.may_rest_on() {
+            self.roused.notify_one();
+        }
+        asked
+    }
+}
+
+/// Runs until the log is lost, or until nobody can ask any more and all is answered.
+async fn run<M, J, F>(
+    mut driver: Box<Driver<M, J, F>>,
+    mut queue: mpsc::Receiver<Asked<M>>,
+    rest: Rest<M, J, F>,
+) -> Result<(), Lost>
+where
+    M: Machine<Record = J::Record>,
+    J: Journal,
+    F: FnMut(M::Effect),
+{
+    loop {
+        let woken;
+        (driver, woken) = if driver.is_at_rest() {
+            rest_until_woken(driver, &mut queue, &rest).await?
+        } else {
+            let woken = driver.wake(&mut queue).await?;
+            (driver, woken)
+        };
+        match woken {
+            Woken::Committed => driver.release_first(),
+            Woken::Asked(None) => return driver.drain().await,
+            Woken::Asked(first) => driver.handle_burst(first, &mut queue).await?,
+            Woken::Roused => driver.handle_burst(None, &mut queue).await?,
+            Woken::Deadline => driver.expire().await?,
+        }
+    }
+}
+
+/// Lets whoever asks run the machine, until there is something for the task to do.
+async fn rest_until_woken<M, J, F>(
+    mut driver: Box<Driver<M, J, F>>,
+    queue: &mut mpsc::Receiver<Asked<M>>,
+    rest: &Rest<M, J, F>,
+) -> Result<(Box<Driver<M, J, F>>, Woken<M>), Lost>
+where
+    M: Machine,
+{
+    let deadline = driver.machine.deadline();
+    driver.armed = deadline;
+    rest.lay(driver);
+    let woken = select! {
+        biased;
+        () = rest.0.roused.notified() => Woken::Roused,
+        () = reached(deadline) => Woken::Deadline,
+        asked = queue.recv() => Woken::Asked(asked),
+    };
+    Ok((rest.take()?, woken))
+}
+
+impl<M: Machine, J, F> Driver<M, J, F> {
+    fn is_at_rest(&self) -> bool {
+        self.parked.is_empty() && self.unwritten.is_none() && self.trouble.is_none()
+    }
+
+    /// Whether the task need not be woken after another ran the machine.
+    fn may_rest_on(&self) -> bool {
+        let deadline = self.machine.deadline();
+        self.is_at_rest() && deadline.is_none_or(|at| self.armed.is_some_and(|armed| armed <= at))
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        ticket
+    }
+
+    /// Leaves it to the task to end; who asked learns it when the machine is dropped.
+    fn stumble(&mut self, trouble: Trouble) -> AskedNow<M> {
+        self.trouble = Some(trouble);
+        let ticket = self.ticket();
+        self.take(ticket)
+    }
+
+    fn take(&mut self, ticket: Ticket) -> AskedNow<M> {
+        let (answer, answered) = oneshot::channel();
+        self.waiting.insert(ticket, answer);
+        AskedNow::Taken(answered)
+    }
 }
 
 impl<M, J, F> Driver<M, J, F>
@@ -177,66 +280,96 @@ where
     J: Journal,
     F: FnMut(M::Effect),
 {
-    /// Runs until the log is lost, or until nobody can ask any more and all is answered.
-    async fn run(mut self) -> Result<(), Lost> {
-        loop {
-            match self.wake().await? {
-                Woken::Committed => self.release_first(),
-                Woken::Asked(Some(asked)) => {
-                    let outcome = self.handle_burst(asked);
-                    self.write(outcome).await?;
-                }
-                Woken::Asked(None) => return self.drain().await,
-                Woken::Deadline => {
-                    let now = self.now(0);
-                    let outcome = self.machine.expire(now);
-                    self.replay(&outcome.records);
-                    self.write(outcome).await?;
+    /// Handles an event of one who does not wait; what must wait is left to the task.
+    fn ask_now(&mut self, event: M::Event) -> AskedNow<M> {
+        let ticket = self.ticket();
+        let mut outcome = self.machine.handle(self.now(0), ticket, event);
+        self.replay(&outcome.records);
+        if !outcome.records.is_empty() {
+            let Some(appended) = self.journal.append_now(&outcome.records) else {
+                self.unwritten = Some(outcome);
+                return self.take(ticket);
+            };
+            let Ok(mut committed) = appended else {
+                return self.stumble(Trouble::Lost);
+            };
+            let mut unheard = Context::from_waker(Waker::noop());
+            match committed.as_mut().poll(&mut unheard) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(Lost)) => return self.stumble(Trouble::Lost),
+                Poll::Pending => {
+                    self.park(committed, outcome.answers, outcome.effects);
+                    return self.take(ticket);
                 }
             }
         }
+        let ours = outcome.answers.iter().position(|(to, _)| *to == ticket);
+        let ours = ours.map(|at| outcome.answers.remove(at).1);
+        self.release(outcome.answers, outcome.effects);
+        match ours {
+            Some(answer) => AskedNow::Answered(answer),
+            None => self.take(ticket),
+        }
     }
 
-    async fn wake(&mut self) -> Result<Woken<M>, Lost> {
+    async fn wake(&mut self, queue: &mut mpsc::Receiver<Asked<M>>) -> Result<Woken<M>, Lost> {
         let room = self.parked.len() < self.limits.appends_in_flight;
         let deadline = self.machine.deadline().filter(|_| room);
         select! {
             biased;
             committed = first_committed(&mut self.parked) => committed.map(|()| Woken::Committed),
             () = reached(deadline) => Ok(Woken::Deadline),
-            asked = self.queue.recv(), if room => Ok(Woken::Asked(asked)),
+            asked = queue.recv(), if room => Ok(Woken::Asked(asked)),
         }
     }
 
     /// Handles an event and those that are queued behind it, up to the size of an append. Each is
     /// replayed before the next is handled; should the append fail, the machine is dropped whole.
-    fn handle_burst(&mut self, first: Asked<M>) -> Outcome<M> {
-        let mut all = Outcome::default();
-        let mut next = Some(first);
+    async fn handle_burst(
+        &mut self,
+        first: Option<Asked<M>>,
+        queue: &mut mpsc::Receiver<Asked<M>>,
+    ) -> Result<(), Lost> {
+        let mut all = self.unwritten.take().unwrap_or_default();
+        let mut next = first.or_else(|| queue.try_recv().ok());
         while let Some(asked) = next {
-            let ticket = Ticket(self.next_ticket);
-            self.next_ticket += 1;
+            let ticket = self.ticket();
             self.waiting.insert(ticket, asked.answer);
             let now = self.now(all.records.len());
-            let outcome = self.machine.handle(now, ticket, asked.event);
-            let replayed = all.records.len();
-            all.records.extend(outcome.records);
-            all.answers.extend(outcome.answers);
-            all.effects.extend(outcome.effects);
-            self.replay(&all.records[replayed..]);
+            let decided = self.machine.handle(now, ticket, asked.event);
+            self.gather(&mut all, decided);
             next = if all.records.len() < self.limits.records_per_append {
-                self.queue.try_recv().ok()
+                queue.try_recv().ok()
             } else {
                 None
             };
         }
-        all
+        self.write(all).await
+    }
+
+    async fn expire(&mut self) -> Result<(), Lost> {
+        let mut all = self.unwritten.take().unwrap_or_default();
+        let now = self.now(all.records.len());
+        // Whoever ran the machine meanwhile may have put it off.
+        if self.machine.deadline().is_some_and(|at| at <= now.instant) {
+            let decided = self.machine.expire(now);
+            self.gather(&mut all, decided);
+        }
+        self.write(all).await
     }
 
     fn replay(&mut self, records: &[M::Record]) {
         for record in records {
             self.machine.replay(record);
         }
+    }
+
+    /// Replays what was decided and puts it behind what was decided before.
+    fn gather(&mut self, all: &mut Outcome<M>, decided: Outcome<M>) {
+        self.replay(&decided.records);
+        all.records.extend(decided.records);
+        all.answers.extend(decided.answers);
+        all.effects.extend(decided.effects);
     }
 
     async fn write(&mut self, outcome: Outcome<M>) -> Result<(), Lost> {
@@ -247,11 +380,7 @@ where
         } = outcome;
         if !records.is_empty() {
             let committed = self.journal.append(&records).await?;
-            self.parked.push_back(Parked {
-                committed,
-                answers,
-                effects,
-            });
+            self.park(committed, answers, effects);
         } else if let Some(last) = self.parked.back_mut() {
             last.answers.extend(answers);
             last.effects.extend(effects);
@@ -261,7 +390,20 @@ where
         Ok(())
     }
 
-    async fn drain(mut self) -> Result<(), Lost> {
+    fn park(
+        &mut self,
+        committed: Committed,
+        answers: Vec<(Ticket, M::Answer)>,
+        effects: Vec<M::Effect>,
+    ) {
+        self.parked.push_back(Parked {
+            committed,
+            answers,
+            effects,
+        });
+    }
+
+    async fn drain(mut self: Box<Self>) -> Result<(), Lost> {
         while !self.parked.is_empty() {
             first_committed(&mut self.parked).await?;
             self.release_first();
@@ -310,179 +452,5 @@ async fn reached(deadline: Option<Instant>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use parking_lot::Mutex;
-
-    use super::*;
-
-    /// Adds up numbers; what it wrote is its state.
-    #[derive(Default)]
-    struct Adder {
-        total: u64,
-        deadline: Option<Instant>,
-    }
-
-    enum Event {
-        Add(u64),
-        Total,
-        AddLater(u64),
-    }
-
-    impl Machine for Adder {
-        type Event = Event;
-        type Record = u64;
-        type Answer = u64;
-        type Effect = u64;
-
-        fn handle(&mut self, now: Now, ticket: Ticket, event: Event) -> Outcome<Self> {
-            let mut outcome = Outcome::default();
-            match event {
-                Event::Add(number) => {
-                    outcome.records.push(number);
-                    outcome.answers.push((ticket, self.total + number));
-                    outcome.effects.push(number);
-                }
-                Event::Total => outcome.answers.push((ticket, self.total)),
-                Event::AddLater(seconds) => {
-                    self.deadline = Some(now.instant + Duration::from_secs(seconds));
-                    outcome.answers.push((ticket, 0));
-                }
-            }
-            outcome
-        }
-
-        fn replay(&mut self, record: &u64) {
-            self.total += record;
-        }
-
-        fn deadline(&self) -> Option<Instant> {
-            self.deadline
-        }
-
-        fn expire(&mut self, _now: Now) -> Outcome<Self> {
-            self.deadline = None;
-            Outcome {
-                records: vec![100],
-                ..Outcome::default()
-            }
-        }
-    }
-
-    #[derive(Clone, Default)]
-    struct Paper(Arc<Mutex<Sheet>>);
-
-    #[derive(Default)]
-    struct Sheet {
-        appends: Vec<Vec<u64>>,
-        commits: VecDeque<oneshot::Sender<Result<(), Lost>>>,
-        hold: bool,
-        lost: bool,
-    }
-
-    impl Journal for Paper {
-        type Record = u64;
-
-        fn end_offset(&self) -> i64 {
-            let written: usize = self.0.lock().appends.iter().map(Vec::len).sum();
-            i64::try_from(written).unwrap()
-        }
-
-        async fn append(&mut self, records: &[u64]) -> Result<Committed, Lost> {
-            let mut sheet = self.0.lock();
-            if sheet.lost {
-                return Err(Lost);
-            }
-            sheet.appends.push(records.to_vec());
-            if !sheet.hold {
-                return Ok(Box::pin(async { Ok(()) }));
-            }
-            let (commit, committed) = oneshot::channel();
-            sheet.commits.push_back(commit);
-            Ok(Box::pin(
-                async move { committed.await.unwrap_or(Err(Lost)) },
-            ))
-        }
-    }
-
-    fn start(paper: &Paper) -> (Handle<Adder>, Arc<Mutex<Vec<u64>>>, Tasks) {
-        let tasks = Tasks::new();
-        let done = Arc::new(Mutex::new(Vec::new()));
-        let effects = Arc::clone(&done);
-        let handle = spawn(
-            &tasks,
-            "adder",
-            Limits::default(),
-            Adder::default(),
-            paper.clone(),
-            move |effect| effects.lock().push(effect),
-        );
-        (handle, done, tasks)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn queued_events_share_an_append_and_are_answered_each() {
-        let paper = Paper::default();
-        let (handle, done, _tasks) = start(&paper);
-        let answers = tokio::join!(
-            handle.ask(Event::Add(1)),
-            handle.ask(Event::Add(2)),
-            handle.ask(Event::Total),
-        );
-        assert_eq!(answers, (Ok(1), Ok(3), Ok(3)));
-        assert_eq!(paper.0.lock().appends, [vec![1, 2]]);
-        assert_eq!(*done.lock(), [1, 2]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_read_waits_behind_the_writes_before_it() {
-        let paper = Paper::default();
-        paper.0.lock().hold = true;
-        let (handle, done, _tasks) = start(&paper);
-        let mut add = Box::pin(handle.ask(Event::Add(1)));
-        let mut total = Box::pin(handle.ask(Event::Total));
-        let second = Duration::from_secs(1);
-        assert!(tokio::time::timeout(second, &mut add).await.is_err());
-        assert!(tokio::time::timeout(second, &mut total).await.is_err());
-        assert!(done.lock().is_empty());
-        let commit = paper.0.lock().commits.pop_front().unwrap();
-        commit.send(Ok(())).unwrap();
-        assert_eq!((add.await, total.await), (Ok(1), Ok(1)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_writes_on_its_own() {
-        let paper = Paper::default();
-        let (handle, _done, _tasks) = start(&paper);
-        handle.ask(Event::AddLater(5)).await.unwrap();
-        clock::sleep(Duration::from_secs(6)).await;
-        assert_eq!(handle.ask(Event::Total).await, Ok(100));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lost_log_ends_the_machine_and_tells_everybody() {
-        let paper = Paper::default();
-        paper.0.lock().hold = true;
-        let (handle, done, _tasks) = start(&paper);
-        let asked = handle.clone();
-        let lose = async {
-            clock::sleep(Duration::from_secs(1)).await;
-            paper.0.lock().lost = true;
-            paper.0.lock().commits.clear();
-        };
-        let (add, ()) = tokio::join!(asked.ask(Event::Add(1)), lose);
-        assert_eq!(add, Err(Gone));
-        assert_eq!(handle.ask(Event::Total).await, Err(Gone));
-        assert!(handle.is_gone());
-        assert!(done.lock().is_empty());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_stopped_group_ends_the_machine() {
-        let (handle, _done, tasks) = start(&Paper::default());
-        tasks.stop_and_wait().await;
-        assert_eq!(handle.ask(Event::Total).await, Err(Gone));
-    }
-}
+#[path = "driver_test.rs"]
+mod tests;

@@ -14,6 +14,10 @@ pub(crate) trait Journal: Send {
     /// The offset that the next record will get.
     fn end_offset(&self) -> i64;
 
+    /// Appends records as `append` does, if that needs no wait; `None` when it may, and nothing was
+    /// done.
+    fn append_now(&mut self, records: &[Self::Record]) -> Option<Result<Committed, Lost>>;
+
     /// Appends records as one atomic batch. An error means that nothing was written and that
     /// this node no longer leads: the machine must be dropped.
     fn append(

@@ -1,6 +1,8 @@
 //! The kernel of replicated state machines.
 //!
-//! - `driver`: one task that owns a machine: queue, handle, append, replay, answer.
+//! - `ask`: what a machine may be asked, as types.
+//! - `driver`: the task of a machine: queue, handle, append, replay, answer.
+//! - `handle`: where a machine is asked.
 //! - `journal`: where its records become durable.
 //! - `testkit`: runs a machine by hand, in tests.
 //!
@@ -8,7 +10,9 @@
 //! soft state (timers, waiting tickets); only `replay` changes hard state. What fails to append
 //! changed nothing; what loses leadership is dropped whole.
 
+pub(crate) mod ask;
 pub(crate) mod driver;
+pub(crate) mod handle;
 pub(crate) mod journal;
 #[cfg(test)]
 pub(crate) mod testkit;
@@ -19,7 +23,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
 
-/// A replicated state machine, driven by one task.
+/// A replicated state machine; one event at a time is handled.
 pub(crate) trait Machine: Sized {
     /// What may be asked of it.
     type Event;

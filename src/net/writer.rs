@@ -91,23 +91,19 @@ async fn write_bytes(stream: &TcpStream, chunks: &[Chunk]) -> io::Result<usize> 
 
 async fn write_slice(stream: &TcpStream, slice: &FileSlice) -> io::Result<()> {
     let mut rest = slice.clone();
-    let mut piece = PIECE;
+    let mut is_cold = is_read_from_the_disk(slice);
     while rest.len > 0 {
-        let mut len = rest.len.min(piece);
-        let mut is_resident = residency::is_resident(&rest.file, rest.position, len);
-        if !is_resident && len > COLD_PIECE {
-            piece = COLD_PIECE;
-            len = COLD_PIECE;
-            is_resident = residency::is_resident(&rest.file, rest.position, len);
-        }
-        let sent = if is_resident {
-            splice::send_file(stream, &rest.file, rest.position, len).await?
-        } else {
+        let len = rest.len.min(PIECE);
+        is_cold = is_cold || !residency::is_resident(&rest.file, rest.position, len);
+        let sent = if is_cold {
+            let len = len.min(COLD_PIECE);
             let cold = FileSlice {
                 len,
                 ..rest.clone()
             };
             copy(stream, cold).await?
+        } else {
+            splice::send_file(stream, &rest.file, rest.position, len).await?
         };
         if sent == 0 {
             // The frame's size is out already: nothing but closing is left.
@@ -124,6 +120,13 @@ async fn write_slice(stream: &TcpStream, slice: &FileSlice) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the slice is of a long read of what was not in memory, which this thread is to have no
+/// part in, though the kernel may have read so far ahead. A short one is asked about by itself.
+fn is_read_from_the_disk(slice: &FileSlice) -> bool {
+    let end = slice.position + slice.len as u64;
+    slice.len >= COLD_PIECE && !residency::is_resident_beyond(&slice.file, end)
 }
 
 /// Reads the slice on the blocking pool and writes it; its length.

@@ -19,6 +19,10 @@ const CACHESTAT: u8 = 0;
 const NOWAIT: u8 = 1;
 const BLIND: u8 = 2;
 
+/// How far the kernel may have read ahead of one who reads from end to end: a window of 8 MiB, where
+/// that is set high, and the next is on its way.
+const READ_AHEAD: u64 = 16 << 20;
+
 /// How this kernel can be asked; moves on for good when a way turns out not to exist.
 static WAY: AtomicU8 = AtomicU8::new(CACHESTAT);
 
@@ -54,6 +58,16 @@ pub(crate) fn is_resident(file: &File, position: u64, len: usize) -> bool {
         && [position, position + len as u64 / 2, last]
             .into_iter()
             .all(|at| reads_at_once(file, at))
+}
+
+/// Whether also what lies far beyond `end` is in the page cache, where the file reaches so far.
+///
+/// If it is not, what lies before may be there only because the kernel reads ahead. Its pages count
+/// from when they are asked for, so that a send would wait for the disk; and whoever comes by the mark
+/// in them asks for the next ones, and makes room for those first.
+pub(crate) fn is_resident_beyond(file: &File, end: u64) -> bool {
+    let far = end.saturating_add(READ_AHEAD);
+    is_resident(file, far, 1) || file.len().is_ok_and(|len| len <= far)
 }
 
 fn pages(position: u64, len: u64) -> u64 {
@@ -124,6 +138,18 @@ mod tests {
         let known = is_resident(&file, 5, 9_000);
         // A kernel that cannot be asked says no, never a wrong yes.
         assert!(known || WAY.load(Ordering::Relaxed) == BLIND);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_end_of_a_file_is_not_missed() {
+        let dir = TempDir::new();
+        let file = Disk.open(&dir.path().join("f"), Open::New).unwrap();
+        file.write_all_at(&[1; 10_000], 0).unwrap();
+        assert!(is_resident_beyond(&file, 5));
+        assert!(is_resident_beyond(&file, 10_000));
+        // A hole far off is not in memory, whatever is here.
+        file.set_len(4 * READ_AHEAD).unwrap();
+        assert!(!is_resident_beyond(&file, 5));
     }
 
     #[test]

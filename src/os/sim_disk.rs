@@ -611,7 +611,7 @@ impl Crashed {
 
 /// Runs worlds by their seeds: a few, or those that the environment names. `BARNABAS_CRASH_SEED=7`
 /// runs one, `BARNABAS_CRASH_SEEDS=10000` so many from `BARNABAS_CRASH_FIRST` on. Each is told how
-/// many operations to show of a failure.
+/// many operations to show of a failure, after which the next has its turn.
 pub(crate) fn worlds(few: u64, run: impl Fn(u64, usize)) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     if let Some(seed) = number("BARNABAS_CRASH_SEED") {
@@ -619,11 +619,20 @@ pub(crate) fn worlds(few: u64, run: impl Fn(u64, usize)) {
     }
     let count = number("BARNABAS_CRASH_SEEDS").unwrap_or(few);
     let first = number("BARNABAS_CRASH_FIRST").unwrap_or(0);
-    for done in 0..count {
-        run(first + done, SHOWN);
-        if (done + 1) % TELL == 0 {
-            println!("{} worlds", done + 1);
+    let mut failed = Vec::new();
+    for seed in first..first + count {
+        let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, SHOWN)));
+        if lived.is_err() {
+            failed.push(seed);
+        }
+        let done = seed + 1 - first;
+        if done.is_multiple_of(TELL) {
+            println!("{done} worlds");
         }
     }
     println!("{count} worlds from seed {first}");
+    assert!(
+        failed.is_empty(),
+        "the worlds of these seeds failed: {failed:?}"
+    );
 }

@@ -212,6 +212,10 @@ impl Journal for QuorumJournal {
         self.end_offset
     }
 
+    fn append_now(&mut self, records: &[Record]) -> Option<Result<Committed, Lost>> {
+        Some(self.push(records))
+    }
+
     fn append(
         &mut self,
         records: &[Record],

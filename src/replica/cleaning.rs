@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tracing::{debug, error, info};
 
 use super::agenda::{Due, Key};
+use super::cleaner_stats::{percent, recopied};
 use super::manager::Manager;
 use super::pace::Pace;
 use super::partition::{Isolation, Partition};
@@ -119,18 +120,6 @@ impl Partition {
     }
 }
 
-fn percent(share: f64) -> f64 {
-    (share * 1000.0).round() / 10.0
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a share needs no last bits")]
-fn recopied(cleaned: &Cleaned) -> f64 {
-    match cleaned.bytes_read {
-        0 => 0.0,
-        read => percent(cleaned.bytes_written as f64 / read as f64),
-    }
-}
-
 impl Manager {
     /// Compacts what is worth it, until the group stops.
     pub(super) fn run_cleaning(self: &Arc<Self>, tasks: &Tasks) {
@@ -178,6 +167,8 @@ impl Manager {
         let (mut candidates, next) = looked_at.unwrap_or_default();
         // The last is taken first.
         candidates.sort_by(|a, b| a.part.ratio().total_cmp(&b.part.ratio()));
+        let ratios = candidates.iter().map(|it| it.part.ratio());
+        self.cleaner_rounds.lock().begin(ratios);
         let threads = self.options.current().config.log_cleaner_threads;
         let threads = usize::try_from(threads).unwrap_or(0).min(candidates.len());
         let shared = Arc::new(Shared {
@@ -191,6 +182,7 @@ impl Manager {
         });
         for ended in futures_util::future::join_all(workers).await {
             if ended.is_err() {
+                self.cleaner_rounds.lock().died();
                 error!("a compaction panicked, this is a defect of the broker");
             }
         }
@@ -238,6 +230,7 @@ impl Manager {
             pace: &mut |bytes| {
                 let paced = told.add(bytes, partition);
                 if paced > 0 {
+                    self.cleaner_rounds.lock().add_io(paced);
                     let rate = self
                         .options
                         .current()
@@ -255,6 +248,9 @@ impl Manager {
         match cleaned {
             Ok(cleaned) => {
                 let took = clock::now().duration_since(started);
+                let mut rounds = self.cleaner_rounds.lock();
+                rounds.add(&cleaned, took, part.delay_ms);
+                drop(rounds);
                 partition.cleaned(candidate, &cleaned, took);
             }
             Err(Unfinished::GivenUp) => partition.stir(),

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tracing::{debug, error, info, warn};
 
 use super::background::{Background, Doomed};
+use super::cleaner_stats;
 use super::config::{self, Told};
 use super::moving::Moves;
 use super::partition::{Partition, Role};
@@ -57,6 +58,7 @@ pub(crate) struct Manager {
     offline: RwLock<HashSet<(TopicId, i32)>>,
     /// Whether what was here at the start is taken up.
     is_loaded: AtomicBool,
+    pub(super) cleaner_rounds: Mutex<cleaner_stats::Rounds>,
     pub(super) moves: Moves,
     pub(super) places: Places,
 }
@@ -74,6 +76,7 @@ impl Manager {
             owed: Mutex::default(),
             offline: RwLock::default(),
             is_loaded: AtomicBool::new(false),
+            cleaner_rounds: Mutex::default(),
             moves: Moves::default(),
             places: Places::default(),
         }

@@ -8,12 +8,13 @@
 //! - `moving`: replicas on their way to another directory. - `places`: where replicas are, and how
 //!   the metadata gets to know. - `pace`: bytes a second at most.
 //! - `agenda`, `retention`, `cleaning`: which partitions a round looks at; deleting what is too old
-//!   or too much; compacting.
+//!   or too much; compacting. - `cleaner_stats`: what compaction tells of itself.
 //! - `durable`: flushes that acknowledgements wait for, one for all that wait.
 //! - `config`: what a partition takes from the options. - `fault`: trouble of this layer.
 
 mod agenda;
 pub(crate) mod background;
+pub(crate) mod cleaner_stats;
 mod cleaning;
 pub(crate) mod commit;
 mod config;

@@ -347,6 +347,34 @@ impl Partition {
             .map(|_| ())
     }
 
+    /// Does as `append_records_of_ours` if that needs no wait; else nothing.
+    pub(crate) fn append_records_of_ours_now(
+        &self,
+        epoch: LeaderEpoch,
+        records: &Bytes,
+    ) -> Option<Result<(), NotAppended>> {
+        let role = match self.check_leader(epoch.0) {
+            Ok(role) => role,
+            Err(code) => return Some(Err(code.into())),
+        };
+        if !role.replicas.suffice() {
+            return Some(Err(ErrorCode::NotEnoughReplicas.into()));
+        }
+        if records.len() > INLINE_BYTES {
+            return None;
+        }
+        let log = self.free_log()?;
+        let appended = self
+            .check(records, Origin::Coordinator)
+            .and_then(|checked| self.append_locked(log, checked, Origin::Coordinator, &role));
+        Some(appended.map(|_| ()))
+    }
+
+    /// The log, if it can be written to without waiting; the first append makes the folder durable.
+    fn free_log(&self) -> Option<MutexGuard<'_, Log>> {
+        self.log.try_lock().filter(|log| log.is_settled())
+    }
+
     async fn append_in_role(
         self: &Arc<Self>,
         role: Arc<Role>,
@@ -369,8 +397,7 @@ impl Partition {
             return finished(tasks::blocking(work).await);
         }
         let checked = self.check(&records, origin)?;
-        // The first append makes the folder durable.
-        if let Some(log) = self.log.try_lock().filter(|log| log.is_settled()) {
+        if let Some(log) = self.free_log() {
             return self.append_locked(log, checked, origin, &role);
         }
         let this = self.clone();

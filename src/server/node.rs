@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::lifecycle::{Member, Presence};
+use super::metrics::{self, Metrics};
 use super::publish::Publisher;
 use super::{controller, dirs, places, settings};
 use crate::api::Table;
@@ -75,12 +77,17 @@ pub(crate) struct Node {
 
 impl Node {
     /// Starts a node; when this returns it serves.
-    pub(crate) async fn start(config: BrokerConfig) -> Result<Self, Fault> {
+    /// Metrics are told at an address of their own, if there is one.
+    pub(crate) async fn start(
+        config: BrokerConfig,
+        metrics_at: Option<SocketAddr>,
+    ) -> Result<Self, Fault> {
         check_roles(&config)?;
         check_authorizer(&config)?;
         let node = NodeId(config.node_id);
         let (dirs, cluster_id) = dirs::open(&config)?;
         let listeners = bind(&config).await?;
+        let metrics_listener = bind_metrics(metrics_at).await?;
         let (front, back) = (Tasks::new(), Tasks::new());
         let crew = Crew::start("connections").map_err(Fault::Threads)?;
 
@@ -186,6 +193,9 @@ impl Node {
                 ListenerKind::Controller => controllers.clone(),
             };
             listener.serve(table.clone(), hall, &front);
+        }
+        if let Some(listener) = metrics_listener {
+            Metrics::new(replicas.clone()).serve(listener, &front);
         }
         info!("[KafkaRaftServer nodeId={node}] Kafka Server started");
         Ok(Self {
@@ -373,6 +383,18 @@ async fn bind(config: &BrokerConfig) -> Result<Bound, Fault> {
         bound.push((listener, wanted.clone()));
     }
     Ok(bound)
+}
+
+async fn bind_metrics(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Fault> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let bound = metrics::bind(address).await;
+    bound.map(Some).map_err(|source| Fault::Bind {
+        host: address.ip().to_string(),
+        port: address.port(),
+        source,
+    })
 }
 
 async fn bind_one(

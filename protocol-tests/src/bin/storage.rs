@@ -14,11 +14,12 @@ fn main() -> ExitCode {
         ["compaction", gib] => size(gib).and_then(compaction::run),
         ["recovery"] => recovery::run(5),
         ["recovery", gib] => size(gib).and_then(recovery::run),
-        ["cold"] => cold::run(),
+        ["cold"] => cold::run(6),
+        ["cold", rounds] => rounds.parse().map_err(io::Error::other).and_then(cold::run),
         ["start"] => start::run(),
         ["durability"] => durability::run(8),
         _ => {
-            eprintln!("storage compaction|recovery [GIB] | cold | start | durability");
+            eprintln!("storage compaction|recovery [GIB] | cold [ROUNDS] | start | durability");
             return ExitCode::from(2);
         }
     };

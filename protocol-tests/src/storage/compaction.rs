@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::machine::{ms, reset_peak, set, status_bytes, topic};
+use super::machine::{ms, reset_peak, status_bytes, topic};
 use super::{GIB, gib};
 use crate::Broker;
 use crate::bench::measure::{cpu_time, resident_bytes, rest};
@@ -16,6 +16,8 @@ use crate::load::latencies;
 use crate::load::paced::{self, Pace};
 use crate::load::produce::Stream;
 use crate::load::wrong;
+use crate::topics;
+use crate::wire::Connection;
 
 const KEYS: usize = 1_000_000;
 /// Bytes of a value, and records of a batch.
@@ -56,7 +58,8 @@ pub fn run(size: u64) -> io::Result<()> {
     reset_peak(pid)?;
     let said = broker.process().lines().len();
     let (cpu, began) = (cpu_time(pid)?, Instant::now());
-    set(broker.port(), "keyed", "min.compaction.lag.ms", "0");
+    let mut admin = Connection::open(&broker);
+    topics::set(&mut admin, "keyed", "min.compaction.lag.ms", "0");
     let mut beside = latencies();
     let line = loop {
         beside.add(sample(broker.port(), hot)?).map_err(wrong)?;

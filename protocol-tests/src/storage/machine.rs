@@ -7,24 +7,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use kafka_protocol::messages::IncrementalAlterConfigsRequest;
-use kafka_protocol::messages::create_topics_request::CreatableTopicConfig;
-use kafka_protocol::messages::incremental_alter_configs_request::{
-    AlterConfigsResource, AlterableConfig,
-};
-use kafka_protocol::protocol::StrBytes;
 
 use crate::bench::measure::rest;
 use crate::load::frames::Target;
 use crate::load::wrong;
-use crate::wire::{Connection, create_topics};
+use crate::topics;
+use crate::wire::Connection;
 
 /// The bytes of one read of what is read from end to end.
 const READ: usize = 1 << 20;
-
-fn text(text: &str) -> StrBytes {
-    StrBytes::from_string(text.to_owned())
-}
 
 /// Makes a topic with these options; its partitions.
 pub(super) fn topic(
@@ -33,16 +24,7 @@ pub(super) fn topic(
     partitions: i32,
     options: &[(&str, &str)],
 ) -> Vec<Target> {
-    let mut request = create_topics(name, partitions);
-    request.timeout_ms = 60_000;
-    request.topics[0].configs = options
-        .iter()
-        .map(|(name, value)| {
-            CreatableTopicConfig::default()
-                .with_name(text(name))
-                .with_value(Some(text(value)))
-        })
-        .collect();
+    let request = topics::request(name, partitions, options).with_timeout_ms(60_000);
     let mut connection = Connection::open_port(port);
     connection.patience(Duration::from_secs(60));
     let answer = connection.ask(7, &request);
@@ -52,21 +34,6 @@ pub(super) fn topic(
     (0..partitions)
         .map(|partition| Target { topic, partition })
         .collect()
-}
-
-/// Changes an option of a topic.
-pub(super) fn set(port: u16, topic: &str, name: &str, value: &str) {
-    let config = AlterableConfig::default()
-        .with_name(text(name))
-        .with_config_operation(0)
-        .with_value(Some(text(value)));
-    let resource = AlterConfigsResource::default()
-        .with_resource_type(2)
-        .with_resource_name(text(topic))
-        .with_configs(vec![config]);
-    let request = IncrementalAlterConfigsRequest::default().with_resources(vec![resource]);
-    let answer = Connection::open_port(port).ask(1, &request);
-    assert_eq!(answer.responses[0].error_code, 0, "{answer:?}");
 }
 
 /// A quantile of latencies, in milliseconds.

@@ -5,58 +5,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::GroupMachine;
 use super::consumer_ask::{
     ConsumerBeat, ConsumerHeartbeat, DescribeConsumerGroups, DescribedConsumerGroup, TakeResolved,
 };
 use super::offsets::Producer;
 use crate::base::TopicId;
+use crate::machine::ask::asks;
 use crate::protocol::error::{ErrorCode, Refusal};
 
-/// A request that knows its reply.
-pub(crate) trait Ask {
-    /// What is answered.
-    type Reply;
-
-    /// The request as an event of the machine.
-    fn into_event(self) -> Event;
-
-    /// The reply in the answer to that event; `None` when it answers something else.
-    fn reply(answer: Answer) -> Option<Self::Reply>;
-}
-
-macro_rules! asks {
-    ($($name:ident -> $reply:ty;)*) => {
-        /// What may be asked of the machine of groups.
-        #[derive(Clone, Debug)]
-        pub(crate) enum Event {
-            $(#[doc = concat!("See [`", stringify!($name), "`].")] $name($name),)*
-        }
-
-        /// What the machine answers, each to the event of its name.
-        #[derive(Clone, Debug, PartialEq)]
-        pub(crate) enum Answer {
-            $(#[doc = concat!("To [`", stringify!($name), "`].")] $name($reply),)*
-        }
-
-        $(impl Ask for $name {
-            type Reply = $reply;
-
-            fn into_event(self) -> Event {
-                Event::$name(self)
-            }
-
-            fn reply(answer: Answer) -> Option<Self::Reply> {
-                if let Answer::$name(reply) = answer {
-                    Some(reply)
-                } else {
-                    None
-                }
-            }
-        })*
-    };
-}
-
 asks! {
+    GroupMachine;
     JoinGroup -> Joined;
     SyncGroup -> Result<Synced, ErrorCode>;
     Heartbeat -> Result<(), ErrorCode>;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::ask::{Ask, Client, JoinGroup, Joined, SyncGroup};
+use super::ask::{Client, JoinGroup, Joined, SyncGroup};
 use super::consumer_story::{beat, join, read, topic_id};
 use super::story::{KAFKAS, Told, arc, secs, shard};
 use crate::machine::Ticket;
+use crate::machine::ask::Ask;
 use crate::protocol::codec;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::subscription::{Assignment, NamedPartitions, Subscription};

@@ -49,7 +49,7 @@ pub(crate) mod records;
 mod story;
 pub(crate) mod subscription;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,8 +58,8 @@ use self::consumer_state::Known;
 use self::group::Group;
 use self::offsets::Offsets;
 use self::records::GroupRecord;
-use crate::base::Uuid;
 use crate::base::timers::Timers;
+use crate::base::{FastMap, Uuid};
 use crate::config::options::Options;
 use crate::machine::{Machine, Now, Outcome, Ticket};
 use crate::metadata::image::Image;
@@ -89,7 +89,7 @@ pub(crate) struct GroupMachine {
     offsets: Offsets,
     timers: Timers<Deadline>,
     /// What consumer groups know of the cluster.
-    known: HashMap<Arc<str>, Known>,
+    known: FastMap<Arc<str>, Known>,
     settings: Arc<Settings>,
     /// Records make groups from nothing until all are read.
     is_loading: bool,
@@ -190,7 +190,7 @@ impl GroupMachine {
             groups: BTreeMap::new(),
             offsets: Offsets::default(),
             timers: Timers::default(),
-            known: HashMap::new(),
+            known: FastMap::default(),
             settings,
             is_loading: true,
         }

@@ -18,6 +18,9 @@ const LEGACY_OFFSET_COMMIT: i16 = 0;
 /// The most bytes that a text of a key may have, and one of a version that is not flexible.
 pub(crate) const KEY_TEXT_MAX: usize = 32_767;
 
+/// Room for a key or a value as most are.
+const USUAL_BYTES: usize = 128;
+
 /// A commit's time to live is not its own: the group's retention holds.
 pub(crate) const NO_EXPIRY: i64 = -1;
 
@@ -127,7 +130,8 @@ impl GroupRecord {
 
     /// The record's key.
     pub(crate) fn key(&self) -> Vec<u8> {
-        let mut out = self.kind().to_be_bytes().to_vec();
+        let mut out = Vec::with_capacity(USUAL_BYTES);
+        out.extend_from_slice(&self.kind().to_be_bytes());
         self.write_key(&mut out);
         out
     }
@@ -135,7 +139,8 @@ impl GroupRecord {
     /// The record's value; `None` for a tombstone.
     pub(crate) fn value(&self) -> Option<Vec<u8>> {
         let version = self.version();
-        let mut out = version.to_be_bytes().to_vec();
+        let mut out = Vec::with_capacity(USUAL_BYTES);
+        out.extend_from_slice(&version.to_be_bytes());
         self.write_value(version, &mut out).then_some(out)
     }
 
@@ -430,7 +435,8 @@ mod tests {
                 assert_eq!(record.kind(), kind);
                 assert_eq!(record.key(), key);
             }
-            let mut out = version.to_be_bytes().to_vec();
+            let mut out = Vec::with_capacity(USUAL_BYTES);
+            out.extend_from_slice(&version.to_be_bytes());
             let written = record.write_value(version, &mut out).then_some(out);
             assert_eq!(written, value, "{record:?} version {version}");
             seen.insert(kind);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::ask::{
-    Ask, Client, CommitOffsets, CommittedPartition, CommittedTopic, DeleteGroups, DeleteOffsets,
+    Client, CommitOffsets, CommittedPartition, CommittedTopic, DeleteGroups, DeleteOffsets,
     DescribeGroups, DescribedGroup, FetchOffsets, FetchedOffset, Heartbeat, JoinGroup, Joined,
     LeaveGroup, LeavingMember, ListGroups, SyncGroup, Synced, WantedTopic,
 };
@@ -20,6 +20,7 @@ use super::{Entry, GroupMachine, Settings, View};
 use crate::base::{TopicId, Uuid};
 use crate::config::BrokerConfig;
 use crate::config::options::Options;
+use crate::machine::ask::Ask;
 use crate::machine::testkit::{Rehearsed, Story};
 use crate::machine::{Now, Ticket};
 use crate::metadata::image::Image;
@@ -155,12 +156,12 @@ pub(super) fn shard(options: &[(&str, &str)]) -> Told {
 
 // What is said.
 impl Told {
-    pub(super) fn says<A: Ask>(&mut self, ask: A) -> Ticket {
+    pub(super) fn says<A: Ask<GroupMachine>>(&mut self, ask: A) -> Ticket {
         self.story.says(ask.into_event())
     }
 
     /// Says something that is answered at once.
-    pub(super) fn asks<A: Ask>(&mut self, ask: A) -> A::Reply {
+    pub(super) fn asks<A: Ask<GroupMachine>>(&mut self, ask: A) -> A::Reply {
         let ticket = self.says(ask);
         let answer = self.story.answer(ticket).expect("an answer at once");
         A::reply(answer).expect("the answer to this")

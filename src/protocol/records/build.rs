@@ -11,6 +11,9 @@ use crate::base::varint;
 /// The headers of a record: key, and value or null.
 pub(crate) type Headers<'a> = &'a [(&'a [u8], Option<&'a [u8]>)];
 
+/// The most bytes that a record's length takes.
+const LENGTH_MAX: usize = 5;
+
 /// A batch being filled.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchBuilder {
@@ -166,6 +169,7 @@ impl BatchBuilder {
             + nullable_len(value)
             + signed_len(headers_count)
             + headers.len();
+        self.records.reserve(LENGTH_MAX + size);
         varint::put_signed(&mut self.records, length(size));
         self.records.push(0);
         varint::put_signed_long(&mut self.records, timestamp_delta);
