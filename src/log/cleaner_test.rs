@@ -12,6 +12,7 @@ use super::read::{Located, Want};
 use super::testkit::*;
 use super::txn_index::AbortedTxn;
 use crate::os::disk::{Disk, TempDir};
+use crate::os::sim_disk::{self, Failure};
 use crate::protocol::records::batch::Batches;
 use crate::protocol::records::build::BatchBuilder;
 use crate::protocol::records::iter::Records;
@@ -403,6 +404,56 @@ fn who_reads_keeps_its_bytes_and_a_stop_leaves_all_as_it_was() {
             .iter()
             .all(|one| !one.name.ends_with("ed") && !one.name.ends_with("swap"))
     );
+}
+
+/// Compacts a log on a disk that is full after so many operations; says whether that was met.
+fn is_stopped_by_a_full_disk(after: usize) -> bool {
+    let dir = TempDir::new();
+    let log = open(&dir);
+    for n in 0..12 {
+        let value = format!("value {n}");
+        append(&log, &keyed(&[("a", Some(&value)), ("b", Some("same"))]));
+        roll(&log);
+    }
+    let ending = |ending: &str| {
+        let names = files_of(dir.path()).into_iter().map(|(name, _)| name);
+        names.filter(|name| name.ends_with(ending)).count()
+    };
+    // What could not even be removed then goes the next time.
+    let left = dir.path().join("00000000000000000999.log.cleaned");
+    Disk.replace(&left, b"x").unwrap();
+    let before = batches(&log);
+    let reader = log.lock().reader();
+    let part = reader.cleanable(24, None, NOW).unwrap();
+    sim_disk::begin();
+    sim_disk::fail_after(after, Failure::Full);
+    let cleaned = cleaner::clean(Job {
+        log: &log,
+        part,
+        memory: Memory {
+            map_bytes: 24_000,
+            load_factor: 0.9,
+            io_bytes: 0,
+        },
+        now_ms: NOW,
+        pace: &mut |_| Go::On,
+        old: &mut |doomed| doomed.remove().unwrap(),
+    });
+    sim_disk::end();
+    assert_eq!(ending(".cleaned"), 0, "after {after}");
+    let is_stopped = cleaned.is_err();
+    assert_eq!(batches(&log).last(), before.last(), "after {after}");
+    let log = reloads(&dir, log);
+    clean(&log, NOW);
+    assert_eq!(ending(".cleaned") + ending(".swap"), 0);
+    assert!(batches(&log).len() < before.len());
+    is_stopped
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_of_what_was_begun() {
+    let stopped = (0..40).filter(|after| is_stopped_by_a_full_disk(*after));
+    assert!(stopped.count() > 10);
 }
 
 #[test]

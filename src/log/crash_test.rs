@@ -169,6 +169,82 @@ fn a_damaged_batch_ends_the_log_and_later_segments_go() {
 }
 
 #[test]
+fn a_cut_that_a_crash_undid_does_not_hide_what_was_written_after_it() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), LogConfig::default());
+    for _ in 0..3 {
+        log.append(&batch(2, 30), client(0)).unwrap();
+    }
+    let first = dir.path().join("00000000000000000000.log");
+    let before = Disk.read(&first).unwrap();
+    log.truncate_to(2, NOW).unwrap();
+    log.roll(2, NOW).unwrap();
+    log.append(&batch(3, 40), client(0)).unwrap();
+    let all = everything(&log);
+    drop(log);
+    // The new segment was written back, the cut of the old one not.
+    write(&first, &before);
+    let log = open_crashed(dir.path(), LogConfig::default());
+    assert_eq!((log.log_end_offset(), everything(&log)), (5, all));
+}
+
+#[test]
+fn what_lies_below_the_recovery_point_is_known_by_its_headers() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), LogConfig::default());
+    // Some are skipped, some are read along.
+    for n in 0..60 {
+        let len = if n % 3 == 0 { 50_000 } else { 300 };
+        log.append(&producer_batch(7, n, 1, true), client(0))
+            .unwrap();
+        log.append(&batch(1, len), client(0)).unwrap();
+        if n % 10 == 9 {
+            let marker = marker_batch(7, n % 20 == 9);
+            log.append(&marker, coordinator(0)).unwrap();
+        }
+    }
+    let end = log.log_end_offset();
+    let producers = log.active_producers();
+    let aborted = log.reader().aborted_between(0, end).unwrap();
+    assert_eq!(aborted.len(), 3);
+    drop(log);
+    let files = files_of(dir.path());
+    let (name, content) = last_segment(&files);
+    let batches = || Batches::new(&content).map(|batch| batch.unwrap());
+    let damaged = |offset: i64| {
+        let before = batches().take_while(|batch| batch.header.base_offset < offset);
+        let at: usize = before.map(|batch| batch.bytes().len()).sum();
+        let mut bad = content.clone();
+        bad[at + 70] ^= 1;
+        bad
+    };
+    let open = |recovery_point| {
+        let mut open = opening(dir.path(), LogConfig::default());
+        open.recovery_point = recovery_point;
+        recover::open(open, &mut |_| ()).unwrap()
+    };
+    for (recovery_point, bad, found) in [(end, 43, end), (43, 43, 43), (42, 80, 80), (44, 43, end)]
+    {
+        restore(dir.path(), &files);
+        write(&dir.path().join(&name), &damaged(bad));
+        let log = open(recovery_point);
+        assert_eq!(log.log_end_offset(), found, "{bad} of {recovery_point}");
+        if found == end {
+            assert_eq!(log.active_producers(), producers);
+            let again = log.reader().aborted_between(0, end).unwrap();
+            assert_eq!(again, aborted);
+        }
+    }
+    restore(dir.path(), &files);
+    assert_eq!(everything(&open(end)), content);
+    // Headers that make no sense end the log there too.
+    let mut bad = content.clone();
+    bad[8] ^= 0xff;
+    write(&dir.path().join(&name), &bad);
+    assert_eq!(open(end).log_end_offset(), 0);
+}
+
+#[test]
 fn indexes_are_made_anew_when_missing_or_wrong() {
     let dir = TempDir::new();
     let mut log = open_crashed(dir.path(), small());

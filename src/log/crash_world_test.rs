@@ -118,7 +118,7 @@ impl World {
             retention_bytes: 4000,
             retention_ms: -1,
             producer_id_expiration_ms: i64::MAX,
-            segment_bytes: 700 + dice.below(900) as u64,
+            segment_bytes: 900 + dice.below(900) as u64,
             ..small()
         };
         let log = Mutex::new(open(root, &config));
@@ -244,7 +244,10 @@ impl World {
         for _ in 0..=self.dice.below(3) {
             self.count += 1;
             let key = format!("k{}", self.dice.below(9));
-            let value = (!self.dice.one_in(5)).then(|| format!("value {}", self.count));
+            // Some are larger than what a disk writes as a whole: only their headers may be there.
+            let is_large = told.is_empty() && self.dice.one_in(4);
+            let more = "x".repeat(if is_large { 550 } else { 0 });
+            let value = (!self.dice.one_in(5)).then(|| format!("value {}{more}", self.count));
             let bytes = value.as_deref().map(str::as_bytes);
             builder.append(1000, Some(key.as_bytes()), bytes, &[]);
             told.push(Told {

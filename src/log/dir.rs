@@ -151,6 +151,20 @@ impl LogDir {
         self.previous.high_watermarks.get(of).copied().unwrap_or(0)
     }
 
+    /// Whether a checkpoint of the last process says more of a partition than holds: a recovery
+    /// point or a log start beyond these, or any of a log that is not here.
+    pub(super) fn is_overstated(
+        &self,
+        holds: &dyn Fn(&TopicPartition) -> Option<(i64, i64)>,
+    ) -> bool {
+        let (points, starts) = (&self.previous.recovery_points, &self.previous.log_starts);
+        let beyond = |of, told: i64, which: fn((i64, i64)) -> i64| {
+            told > 0 && holds(of).map(which).is_none_or(|now| told > now)
+        };
+        points.iter().any(|(of, told)| beyond(of, *told, |it| it.0))
+            || starts.iter().any(|(of, told)| beyond(of, *told, |it| it.1))
+    }
+
     /// The first offset of a partition that was not compacted.
     pub(crate) fn cleaned_to(&self, of: &TopicPartition) -> Option<i64> {
         self.cleaned_to.lock().get(of).copied()

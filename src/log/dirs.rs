@@ -400,6 +400,30 @@ impl LogDirs {
         self.in_each_dir(checkpoint_dir)
     }
 
+    /// Rewrites the checkpoints that say more than holds of the logs that were loaded: the last
+    /// process may have ended between a truncation or a deletion and their writing, and a start
+    /// must not believe them of what is appended from now on. A directory in which that does not
+    /// succeed is not used.
+    pub(crate) fn correct_checkpoints(&self) -> Vec<FailedDir> {
+        let logs: Vec<_> = self.logs().into_iter().chain(self.futures()).collect();
+        let mut failed = Vec::new();
+        for dir in self.dirs() {
+            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
+            let here: HashMap<_, _> = logs.iter().filter(here).cloned().collect();
+            let holds = |of: &TopicPartition| {
+                let handle = here.get(of)?;
+                let point = handle.log.lock().recovery_point();
+                Some((point, handle.reader.log_start_offset()))
+            };
+            if dir.is_overstated(&holds)
+                && let Err(fault) = checkpoint_dir(&dir, &here.into_iter().collect::<Vec<_>>())
+            {
+                failed.push(self.fail(&dir, fault));
+            }
+        }
+        failed
+    }
+
     /// Writes those of one directory, with the replicas on their way there.
     pub(crate) fn checkpoint_one(&self, dir: &Arc<LogDir>) -> Result<(), Fault> {
         let all = self.logs().into_iter().chain(self.futures());

@@ -1,8 +1,10 @@
 //! Opening a log (org.apache.kafka.storage.internals.log.LogLoader).
 //!
 //! After an orderly stop nothing of the segments is read. Otherwise everything from the recovery
-//! point on is: indexes, epochs and producers are made anew from what is whole, and the log ends
-//! where the first batch is not. Work that was cut short by the stop is undone or completed first.
+//! point on is, and the headers of what its segment holds below: indexes, epochs and producers are
+//! made anew from what is whole, and the log ends where the first batch is not. No index entry is
+//! gone by, for the indexes of a segment are not made durable with its batches. Work that was cut
+//! short by the stop is undone or completed first.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use super::layout::{self, FileName, Kind};
 use super::log::{Active, Log, Unmade, read_marker};
 use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
-use super::scan::{Found, Scan, Stop, WHOLE};
+use super::scan::{Found, NEARBY, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
 use super::{snapshot, swap};
 use crate::base::{LeaderEpoch, TopicId, TopicPartition};
@@ -27,6 +29,8 @@ use crate::protocol::records::batch::{BadBatch, HEADER_LEN};
 
 /// Bytes read at once when only headers are wanted.
 const HEADERS: usize = 64 << 10;
+/// Batches at least so large are worth skipping, to read the header of the next one only.
+const SKIPPED: u64 = 4 * NEARBY as u64;
 /// How often a long recovery tells of itself.
 const PROGRESS_BYTES: u64 = 16 << 20;
 
@@ -310,6 +314,7 @@ fn recover(
         producers: load_producers(open, segments, start)?,
         completed: Vec::new(),
         epochs,
+        durable: open.recovery_point,
         next: start,
         limit: i64::MAX,
         done: 0,
@@ -356,6 +361,8 @@ struct Recovery<'a> {
     producers: Producers,
     completed: Vec<CompletedTxn>,
     epochs: &'a mut Epochs,
+    /// Batches below are whole.
+    durable: i64,
     /// The lowest offset that the next batch may have.
     next: i64,
     /// Where the next segment begins. Whatever this one has from there on was cut off before that
@@ -372,7 +379,7 @@ impl Recovery<'_> {
         segment.reset_indexes();
         segment.txn_index.reset()?;
         self.next = self.next.max(segment.base_offset);
-        let mut scan = segment.scan_from(0, WHOLE)?;
+        let mut scan = segment.scan_from(0, NEARBY)?;
         let mut last_indexed = 0;
         let mut told = 0;
         let mut valid = 0;
@@ -424,7 +431,15 @@ impl Recovery<'_> {
             let position = found.position;
             return Err(Stop::Bad { position, source });
         }
-        scan.check_crc(&found)?;
+        let is_durable = found.last_offset < self.durable;
+        scan.read_at_once(match is_durable {
+            true if found.size >= SKIPPED => NEARBY,
+            true => HEADERS,
+            false => WHOLE,
+        });
+        if !is_durable {
+            scan.check_crc(&found)?;
+        }
         index(segment, &found, last_indexed, self.config).map_err(Stop::Fault)?;
         self.next = found.last_offset.saturating_add(1);
         if let Some(header) = &found.header {

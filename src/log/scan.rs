@@ -89,6 +89,11 @@ impl Scan {
         }
     }
 
+    /// Reads so many bytes at once from here on.
+    pub(crate) fn read_at_once(&mut self, bytes: usize) {
+        self.chunk = bytes;
+    }
+
     /// Where the next batch begins.
     pub(crate) fn position(&self) -> u64 {
         self.position

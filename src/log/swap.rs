@@ -29,16 +29,28 @@ impl Log {
     /// `base_offset`.
     pub(crate) fn create_cleaned(&self, base_offset: i64) -> Result<Segment, Fault> {
         let disk = self.cache.disk();
-        for kind in Kind::ALL {
-            // Left over from an attempt that was given up.
-            let path = with_suffix(&layout::path(&self.folder, base_offset, kind), CLEANED);
-            remove_if_exists(disk, &path)?;
-        }
+        self.remove_cleaned()?;
         let index_bytes = self.config().segment_index_bytes;
         let segment =
             Segment::open_as(&self.cache, &self.folder, base_offset, index_bytes, CLEANED)?;
-        segment.create_files()?;
+        if let Err(fault) = segment.create_files() {
+            // On a full disk there may be room for the first of them only.
+            let _ = segment.discard(disk);
+            return Err(fault);
+        }
         Ok(segment)
+    }
+
+    /// Removes what attempts left that were given up and could not do it themselves: a log is
+    /// compacted by one at a time.
+    fn remove_cleaned(&self) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        for entry in disk.list(&self.folder).at(&self.folder)? {
+            if matches!(FileName::parse(&entry.name), FileName::Cleaned { .. }) {
+                remove_if_exists(disk, &self.folder.join(&entry.name))?;
+            }
+        }
+        Ok(())
     }
 
     /// Publishes a segment in the place of others, whose files are renamed away. `None` when the

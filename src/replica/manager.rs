@@ -137,6 +137,7 @@ impl Manager {
         let on_the_way = self.open_futures(image, loaded.futures);
         self.put_strays_aside(image);
         self.take_up_all(image, image.hosted_by(self.node).collect());
+        self.lose(self.dirs.correct_checkpoints());
         for (topic, of) in on_the_way {
             if let Some(partition) = self.partition(topic, of.partition)
                 && let Some(copy) = self.dirs.future(&of)

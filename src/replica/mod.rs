@@ -32,3 +32,5 @@ mod wait;
 
 #[cfg(test)]
 mod moving_test;
+#[cfg(test)]
+mod restart_test;

@@ -34,13 +34,13 @@ const ME: NodeId = NodeId(1);
 const CRASHES: usize = 1;
 const TOPIC: TopicId = TopicId(Uuid::ONE);
 
-fn of() -> TopicPartition {
+pub(super) fn of() -> TopicPartition {
     TopicPartition::new("t", 0)
 }
 
 /// A node with two directories, `a` and `b`, and one partition, first in `a`.
-struct Node {
-    manager: Manager,
+pub(super) struct Node {
+    pub(super) manager: Manager,
     tasks: Tasks,
     pace: Pace,
     epoch: i32,
@@ -86,7 +86,7 @@ impl Node {
         Self::start_on(&paths(root), registered, epoch)
     }
 
-    fn start_on(paths: &[PathBuf], registered: Option<DirectoryId>, epoch: i32) -> Self {
+    pub(super) fn start_on(paths: &[PathBuf], registered: Option<DirectoryId>, epoch: i32) -> Self {
         let dirs = open(paths);
         let list: Vec<_> = paths
             .iter()
@@ -96,6 +96,7 @@ impl Node {
         let given = [
             given("log.dirs", list.join(",")),
             given("log.segment.bytes", "1048576".into()),
+            given("log.index.size.max.bytes", "4096".into()),
         ];
         let (config, _) = BrokerConfig::from_properties(&given).unwrap();
         let registered = registered.unwrap_or_else(|| dirs.dirs()[0].id());
@@ -109,7 +110,7 @@ impl Node {
         }
     }
 
-    fn partition(&self) -> Arc<Partition> {
+    pub(super) fn partition(&self) -> Arc<Partition> {
         self.manager.partition(TOPIC, 0).expect("it is here")
     }
 
@@ -139,7 +140,7 @@ impl Node {
         Some(*id)
     }
 
-    fn append(&self, records: usize) {
+    pub(super) fn append(&self, records: usize) {
         let partition = self.partition();
         partition.with_log(|log| {
             let bytes = batch(records, 100);
@@ -147,7 +148,7 @@ impl Node {
         });
     }
 
-    fn end(&self) -> i64 {
+    pub(super) fn end(&self) -> i64 {
         self.partition().reader().log_end_offset()
     }
 
@@ -183,7 +184,7 @@ impl Node {
 }
 
 /// Every record of a partition: its offset and its value.
-fn records(partition: &Partition) -> BTreeMap<i64, Vec<u8>> {
+pub(super) fn records(partition: &Partition) -> BTreeMap<i64, Vec<u8>> {
     let reader = partition.reader();
     let mut found = BTreeMap::new();
     let mut offset = reader.log_start_offset();

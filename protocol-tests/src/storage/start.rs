@@ -1,4 +1,4 @@
-//! Start with many partitions and segments: descriptors, time, memory.
+//! Start with many partitions and segments: time, bytes read, descriptors, memory.
 
 use std::fs;
 use std::io;
@@ -58,12 +58,14 @@ pub fn run() -> io::Result<()> {
         let took = began.elapsed();
         let pid = broker.process().pid();
         let cpu = cpu_time(pid)?;
+        let read = bytes_read(pid)?;
         rest(Duration::from_secs(2));
         println!(
-            "start {how}: {:.2} s, {:.2} s of CPU, {} descriptors open, {:.0} MiB resident, {:.0} at \
+            "start {how}: {:.2} s, {:.2} s of CPU, {:.0} MiB read, {} descriptors open, {:.0} MiB resident, {:.0} at \
              most",
             took.as_secs_f64(),
             cpu.as_secs_f64(),
+            mib(read),
             descriptors(pid)?,
             mib(status_bytes(pid, "VmRSS")?),
             mib(status_bytes(pid, "VmHWM")?),
@@ -96,6 +98,14 @@ fn append_to_each(broker: &Broker) {
 
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
+}
+
+/// What a process has asked its files for.
+fn bytes_read(pid: i32) -> io::Result<u64> {
+    let io = fs::read_to_string(format!("/proc/{pid}/io"))?;
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.and_then(|bytes| bytes.parse().ok())
+        .ok_or_else(|| io::Error::other("rchar"))
 }
 
 /// The limit of descriptors of a process.
