@@ -1,12 +1,173 @@
-//! What `scripts/storage durability` measures, in short: an acknowledgement that must wait for the
-//! disk does. What kills leave is in `nothing_acknowledged_is_lost`.
+//! What `scripts/storage` strains for minutes, in short: nothing is lost where a log is compacted
+//! beside a busy one, and an acknowledgement that must wait for the disk does. What kills leave is in
+//! `nothing_acknowledged_is_lost`.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::records::{
+    Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
+};
 use protocol_tests::bench::measure::trace;
-use protocol_tests::wire::Connection;
-use protocol_tests::{Broker, only_barnabas, topics};
+use protocol_tests::wire::{Connection, produce};
+use protocol_tests::{Broker, Chance, only_barnabas, topics};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const KEYS: usize = 300;
+const BATCHES: usize = 250;
+const RECORDS: usize = 20;
 
 /// Requests of each kind whose way to the disk is watched.
 const WATCHED: usize = 20;
+
+/// A record whose value says its key and its number.
+fn record(at: usize, key: usize, number: usize) -> Record {
+    let value = format!("{key} {number} {}", "x".repeat(1000));
+    Record {
+        transactional: false,
+        control: false,
+        delete_horizon: false,
+        partition_leader_epoch: -1,
+        producer_id: -1,
+        producer_epoch: -1,
+        timestamp_type: TimestampType::Creation,
+        offset: i64::try_from(at).unwrap(),
+        // The encoder begins a new batch where these do not follow each other.
+        sequence: i32::try_from(at).unwrap() - 1,
+        timestamp: 1_700_000_000_000,
+        key: Some(Bytes::from(key.to_string())),
+        value: Some(Bytes::from(value)),
+        headers: Default::default(),
+    }
+}
+
+fn send(client: &mut Connection, topic: &str, records: &[Record]) -> i64 {
+    let options = RecordEncodeOptions {
+        version: 2,
+        compression: Compression::None,
+    };
+    let mut bytes = BytesMut::new();
+    RecordBatchEncoder::encode(&mut bytes, records, &options).unwrap();
+    let mut request = produce(topic, -1, &[b""]);
+    request.topic_data[0].partition_data[0].records = Some(bytes.freeze());
+    let answer = client.ask(9, &request);
+    let row = &answer.responses[0].partition_responses[0];
+    assert_eq!(row.error_code, 0, "{row:?}");
+    row.base_offset
+}
+
+/// Key and number of every record, by offset.
+fn read(client: &mut Connection, topic: &str) -> BTreeMap<i64, (usize, usize)> {
+    let end = client.end_offset(topic, 0);
+    let mut all = BTreeMap::new();
+    let mut offset = 0;
+    while offset < end {
+        let found = client.fetch(topic, offset);
+        let (last, _) = found.last().expect("the newest record is never compacted");
+        offset = last + 1;
+        for (offset, value) in found {
+            let text = String::from_utf8_lossy(&value).into_owned();
+            let mut words = text.split(' ').map(|word| word.parse().ok());
+            let mut word = || words.next().flatten().expect("a number");
+            all.insert(offset, (word(), word()));
+        }
+    }
+    all
+}
+
+/// How far a topic is compacted, as the checkpoint says.
+fn cleaned_to(broker: &Broker, topic: &str) -> i64 {
+    let text = fs::read_to_string(broker.data().join("cleaner-offset-checkpoint"));
+    let text = text.unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{topic} 0 ")));
+    line.and_then(|offset| offset.parse().ok()).unwrap_or(-1)
+}
+
+/// Ends the busy one when dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn compaction_beside_a_busy_partition_loses_nothing() {
+    let broker = Broker::start_with(&[("log.cleaner.backoff.ms", "50")]);
+    let mut client = Connection::open(&broker);
+    let options = [
+        ("cleanup.policy", "compact"),
+        ("segment.bytes", "1048576"),
+        ("min.cleanable.dirty.ratio", "0.01"),
+    ];
+    topics::create(&mut client, "keyed", &options);
+    topics::create(&mut client, "busy", &[]);
+    let mut chance = Chance::announced("keys");
+    let is_over = AtomicBool::new(false);
+    let mut written = BTreeMap::new();
+    let busy = thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let mut client = Connection::open(&broker);
+            let mut count = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let offset = send(&mut client, "busy", &[record(0, 0, count)]);
+                assert_eq!(offset, i64::try_from(count).unwrap());
+                count += 1;
+            }
+            count
+        });
+        // Also when an assertion fails, or the scope would wait for ever.
+        let over = Over(&is_over);
+        for batch in 0..BATCHES {
+            let records: Vec<_> = (0..RECORDS)
+                .map(|at| record(at, chance.below(KEYS), batch * RECORDS + at))
+                .collect();
+            let base = send(&mut client, "keyed", &records);
+            for (offset, record) in (base..).zip(&records) {
+                let key = record.key.as_ref().map(|key| String::from_utf8_lossy(key));
+                let key: usize = key.unwrap().parse().unwrap();
+                written.insert(offset, (key, usize::try_from(offset).unwrap()));
+            }
+        }
+        // All but the last segment of some 900 records.
+        let end = Instant::now() + LIMIT;
+        let due = i64::try_from(BATCHES * RECORDS - 1100).unwrap();
+        while cleaned_to(&broker, "keyed") < due {
+            assert!(Instant::now() < end, "{}", broker.story());
+            client.api_versions();
+        }
+        drop(over);
+        busy.join().unwrap()
+    });
+    let left = read(&mut client, "keyed");
+    let mut newest = BTreeMap::new();
+    for (offset, (key, _)) in &written {
+        newest.insert(*key, *offset);
+    }
+    for (key, offset) in &newest {
+        assert!(left.contains_key(offset), "{offset} is the newest of {key}");
+    }
+    for (offset, found) in &left {
+        assert_eq!(written.get(offset), Some(found), "{offset}");
+    }
+    let cleaned = cleaned_to(&broker, "keyed");
+    assert!(
+        left.range(..cleaned).count() <= KEYS,
+        "of each key one is left"
+    );
+    let numbers: Vec<usize> = read(&mut client, "busy")
+        .values()
+        .map(|row| row.1)
+        .collect();
+    assert_eq!(numbers, Vec::from_iter(0..busy));
+}
 
 /// How often the log was made durable and an answer sent while records were produced one by one;
 /// no answer may come between an append and its sync where `waits`.
