@@ -215,8 +215,11 @@ impl LogDir {
                 FolderName::Stray | FolderName::Other => continue,
             };
             let topic_id = match layout::read_topic_id(disk, &path) {
-                // Written before anything of it was durable.
-                Err(Fault::Malformed { .. }) if is_future => None,
+                // A copy's is written before anything of it is durable, and a folder's is durable
+                // before its first batch.
+                Err(Fault::Malformed { .. }) if is_future || !layout::has_batches(disk, &path)? => {
+                    None
+                }
                 topic_id => topic_id?,
             };
             folders.partitions.push(PartitionFolder {

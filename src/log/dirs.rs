@@ -564,6 +564,12 @@ mod tests {
     }
 
     fn open(path: &Path) -> (LogDirs, Loaded) {
+        let (dirs, loaded) = open_any(path);
+        assert!(loaded.failed.is_empty(), "{loaded:?}");
+        (dirs, loaded)
+    }
+
+    fn open_any(path: &Path) -> (LogDirs, Loaded) {
         let (dirs, failed) = LogDirs::open(Disk, &[path.to_owned()], &identity(), 16);
         assert!(failed.is_empty(), "{failed:?}");
         let loaded = dirs.load(&Loading {
@@ -572,7 +578,6 @@ mod tests {
             now_ms: NOW,
             progress: &|_, _| (),
         });
-        assert!(loaded.failed.is_empty(), "{loaded:?}");
         (dirs, loaded)
     }
 
@@ -711,9 +716,12 @@ mod tests {
         drop((dirs, handle));
         // What a crash of the machine leaves of a file that nobody waited for.
         let path = dir.path().join("t-0/partition.metadata");
-        Disk.replace(&path, b"").unwrap();
+        for left in ["version: 0\ntopic_", ""] {
+            Disk.replace(&path, left.as_bytes()).unwrap();
+            let (dirs, _) = open(dir.path());
+            assert_eq!(dirs.log(&of).unwrap().topic_id, None);
+        }
         let (dirs, _) = open(dir.path());
-        assert_eq!(dirs.log(&of).unwrap().topic_id, None);
         let handle = dirs.create(&of, id, config, None, NOW).unwrap();
         assert_eq!(handle.topic_id, id);
         assert!(!handle.log.lock().is_settled());
@@ -724,6 +732,10 @@ mod tests {
         let handle = dirs.log(&of).unwrap();
         assert_eq!((handle.topic_id, handle.reader.log_end_offset()), (id, 3));
         assert!(handle.log.lock().is_settled());
+        drop((dirs, handle));
+        // Where there are records nobody may guess whose they are.
+        Disk.replace(&path, b"version: 0\ntopic_").unwrap();
+        assert_eq!(open_any(dir.path()).1.failed.len(), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::checkpoint::Replace;
 use super::fault::{At, Fault};
 use crate::base::{DirectoryId, TopicId, TopicPartition, Uuid};
-use crate::os::disk::Disk;
+use crate::os::disk::{Disk, Open};
 
 /// Scheduled for deletion; removed at start.
 pub(crate) const DELETED: &str = ".deleted";
@@ -210,6 +210,23 @@ fn parse_topic_id(text: &str) -> Option<TopicId> {
         return None;
     }
     id.parse().ok().map(TopicId)
+}
+
+/// Whether anything was ever written to the log of a partition's folder.
+pub(crate) fn has_batches(disk: Disk, folder: &Path) -> Result<bool, Fault> {
+    for entry in disk.list(folder).at(folder)? {
+        let FileName::Live {
+            kind: Kind::Log, ..
+        } = FileName::parse(&entry.name)
+        else {
+            continue;
+        };
+        let path = folder.join(&entry.name);
+        if disk.open(&path, Open::Read).at(&path)?.len().at(&path)? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Writes the topic id of a partition's folder.
