@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// The disk refused.
-    #[error("the disk refused to {action} {path}")]
+    #[error("the disk refused to {action} {path}: {source}")]
     Io {
         action: &'static str,
         path: PathBuf,

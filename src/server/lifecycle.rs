@@ -1,8 +1,8 @@
 //! A broker's life in the cluster: it registers, is heard of, is unfenced, leaves in order.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::places::Failed;
 use crate::api::controller::ActiveController;
@@ -97,6 +97,10 @@ impl Member {
         tasks: &Tasks,
     ) {
         let interval = super::settings::millis(config.broker_heartbeat_interval_ms.into());
+        let mut unsaid = Unsaid {
+            since: None,
+            patience: super::settings::millis(config.log_dir_failure_timeout_ms),
+        };
         let (this, group) = (self.clone(), tasks.clone());
         tasks.spawn("heartbeats", async move {
             loop {
@@ -104,7 +108,7 @@ impl Member {
                     biased;
                     () = group.stopped() => return,
                     // Its sender lives as long as the group.
-                    Ok(()) = failed.changed() => {}
+                    Ok(()) = failed.changed() => unsaid.add(clock::now()),
                     () = clock::sleep(interval) => {}
                 }
                 let offset = metadata.borrow().end_offset - 1;
@@ -112,8 +116,18 @@ impl Member {
                     offline_directories: failed.borrow_and_update().clone(),
                     ..this.heartbeat(offset, false)
                 };
-                if let Err(refusal) = this.controller.ask(heartbeat).await {
-                    warn!(%refusal, "the controller refuses a heartbeat");
+                match this.controller.ask(heartbeat).await {
+                    Ok(_) => unsaid.since = None,
+                    Err(refusal) => warn!(%refusal, "the controller refuses a heartbeat"),
+                }
+                if unsaid.is_too_long(clock::now()) {
+                    error!(
+                        "the controller could not be told of a failed log directory within \
+                         log.dir.failure.timeout.ms, the broker stops: others must not count on \
+                         what it has lost"
+                    );
+                    group.stop();
+                    return;
                 }
             }
         });
@@ -148,5 +162,46 @@ impl Member {
             want_shut_down,
             offline_directories: Vec::new(),
         }
+    }
+}
+
+/// Failed directories that the controller has not heard of (BrokerLifecycleManager's
+/// OfflineDirEvent).
+struct Unsaid {
+    since: Option<Instant>,
+    patience: Duration,
+}
+
+impl Unsaid {
+    fn add(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
+    }
+
+    fn is_too_long(&self, now: Instant) -> bool {
+        self.since
+            .is_some_and(|since| now.duration_since(since) >= self.patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_directory_may_be_unsaid_for_its_time_and_no_longer() {
+        let start = clock::now();
+        let at = |secs| start + Duration::from_secs(secs);
+        let mut unsaid = Unsaid {
+            since: None,
+            patience: Duration::from_secs(30),
+        };
+        assert!(!unsaid.is_too_long(at(99)));
+        unsaid.add(at(10));
+        // Another one that fails meanwhile gives the first no more time.
+        unsaid.add(at(30));
+        assert!(!unsaid.is_too_long(at(39)));
+        assert!(unsaid.is_too_long(at(40)));
+        unsaid.since = None;
+        assert!(!unsaid.is_too_long(at(99)));
     }
 }

@@ -217,7 +217,11 @@ impl Node {
                 if let Ok(found) = found
                     && let Some(fault) = &*found
                 {
-                    error!(%fault, "the metadata log fails, the node stops");
+                    error!(
+                        %fault,
+                        "the metadata log fails, so the node stops, as nothing can be decided \
+                         without it; it may start again once its directory takes what is written"
+                    );
                 }
             }
             () = self.back.stopped() => error!("a part of the node has ended, the node stops"),
