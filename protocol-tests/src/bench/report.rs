@@ -131,9 +131,9 @@ fn is_calm(cell: &Cell, round: &BTreeMap<&str, &Sample>, control: Option<f64>) -
     if cell.counts {
         return true;
     }
-    let quiet = round
-        .values()
-        .all(|sample| sample.noise.steal <= STEAL_MAX && sample.noise.others <= OTHERS_MAX);
+    let quiet = round.values().all(|sample| {
+        sample.noise.steal <= STEAL_MAX && (cell.others_work || sample.noise.others <= OTHERS_MAX)
+    });
     let of_control = cell
         .figures
         .first()
@@ -156,8 +156,8 @@ pub fn page(samples: &[Sample], machine: &str, notes: &str) -> String {
     page += &table(&sheets);
     page += "\n`×` is the median of ratios within rounds, with its 90 % interval (bootstrap). A round is \
              not counted when the hypervisor kept more than 5 % of the time, others had more than a \
-             quarter of the machine, or the control broker was more than a quarter off its own \
-             median, unless noise changes nothing; with fewer than three rounds left, or more left out than counted, there is no \
+             quarter of the machine (unless they are the load), or the control broker was more than a quarter \
+             off its own median, unless noise changes nothing; with fewer than three rounds left, or more left out than counted, there is no \
              verdict and the row is of all rounds.\n\n\
              ![cost in relation to Kafka](cost.svg)\n\n![latency](latency.svg)\n\n## What bounds each cell\n";
     for sheet in &sheets {

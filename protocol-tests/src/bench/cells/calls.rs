@@ -22,6 +22,7 @@ pub(super) const CALLS: Cell = Cell {
     real_time: false,
     daily: 1,
     counts: true,
+    others_work: false,
     without: &[],
     run: sample,
 };

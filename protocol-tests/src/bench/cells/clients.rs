@@ -23,6 +23,7 @@ pub(super) const LIBRDKAFKA: Cell = Cell {
     real_time: false,
     daily: 3,
     counts: false,
+    others_work: true,
     without: &[Kind::Control],
     run: librdkafka,
 };
@@ -38,6 +39,7 @@ pub(super) const JAVA: Cell = Cell {
     real_time: false,
     daily: 3,
     counts: false,
+    others_work: true,
     without: &[Kind::Control],
     run: stock_java,
 };

@@ -16,6 +16,7 @@ pub(super) const LARGE: Cell = Cell {
     real_time: false,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, 1 << 20, 4_000_000_000),
 };
@@ -28,6 +29,7 @@ pub(super) const SMALL: Cell = Cell {
     real_time: false,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, 64 << 10, 1_500_000_000),
 };

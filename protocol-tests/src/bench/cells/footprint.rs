@@ -31,6 +31,7 @@ pub(super) const MEMORY: Cell = Cell {
     real_time: false,
     daily: 2,
     counts: true,
+    others_work: false,
     without: &[],
     run: memory,
 };
@@ -49,6 +50,7 @@ pub(super) const IDLE: Cell = Cell {
     daily: 1,
     // Hundredths of a percent: what neighbours add to them cannot be seen.
     counts: true,
+    others_work: false,
     without: &[Kind::Control],
     run: idle,
 };

@@ -40,6 +40,7 @@ pub(super) const COMMITS: Cell = Cell {
     real_time: true,
     daily: 3,
     counts: false,
+    others_work: false,
     // It keeps no groups.
     without: &[Kind::Control],
     run: sample,

@@ -23,6 +23,7 @@ pub(super) const BUSY: Cell = Cell {
     real_time: true,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, &Batch::new(16 << 10, 16), 5000),
 };
@@ -40,6 +41,7 @@ pub(super) const CALM: Cell = Cell {
     real_time: true,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, &Batch::new(1 << 10, 1), 1000),
 };
@@ -52,6 +54,7 @@ pub(super) const TAIL: Cell = Cell {
     real_time: true,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: follow,
 };

@@ -25,6 +25,7 @@ pub(super) const START: Cell = Cell {
     real_time: false,
     daily: 5,
     counts: false,
+    others_work: false,
     without: &[],
     run: start,
 };
@@ -42,6 +43,7 @@ pub(super) const CRASH: Cell = Cell {
     real_time: false,
     daily: 3,
     counts: false,
+    others_work: true,
     without: &[],
     run: crash,
 };

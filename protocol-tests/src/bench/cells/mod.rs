@@ -39,6 +39,9 @@ pub struct Cell {
     pub daily: usize,
     /// Whether it counts things that a busy machine does not change.
     pub counts: bool,
+    /// Whether part of the load is in other programs or in the kernel's own threads, whose share of the
+    /// machine then says nothing of noise.
+    pub others_work: bool,
     /// Who has no part in it.
     pub without: &'static [Kind],
     pub run: fn(&mut Contestant) -> io::Result<Taken>,

@@ -15,6 +15,7 @@ pub(super) const LARGE: Cell = Cell {
     real_time: false,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, Size::Large),
 };
@@ -27,6 +28,7 @@ pub(super) const MIDDLE: Cell = Cell {
     real_time: false,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, Size::Middle),
 };
@@ -44,6 +46,7 @@ pub(super) const SMALL: Cell = Cell {
     real_time: false,
     daily: 4,
     counts: false,
+    others_work: false,
     without: &[],
     run: |contestant| sample(contestant, Size::Small),
 };
