@@ -237,16 +237,25 @@ impl Connection {
     /// Fetches from partition 0, waiting for one byte at least; returns (offset, value) pairs.
     #[track_caller]
     pub fn fetch(&mut self, topic: &str, offset: i64) -> Vec<(i64, Bytes)> {
+        self.fetch_on(topic, offset).0
+    }
+
+    /// The same, and where to go on: behind the last batch, whose last record may have been compacted
+    /// away.
+    #[track_caller]
+    pub fn fetch_on(&mut self, topic: &str, offset: i64) -> (Vec<(i64, Bytes)>, i64) {
         let answer = self.ask(12, &fetch(topic, offset));
         assert_eq!(answer.error_code, 0, "Fetch from {topic}");
         let partition = &answer.responses[0].partitions[0];
         assert_eq!(partition.error_code, 0, "Fetch from {topic}");
         let mut records = partition.records.clone().unwrap_or_default();
+        let next = next_offset(&records).unwrap_or(offset);
         let sets = RecordBatchDecoder::decode_all(&mut records).expect("whole batches");
-        sets.into_iter()
+        let records = sets
+            .into_iter()
             .flat_map(|set| set.records)
-            .map(|record| (record.offset, record.value.unwrap_or_default()))
-            .collect()
+            .map(|record| (record.offset, record.value.unwrap_or_default()));
+        (records.collect(), next)
     }
 
     /// The log end offset of a partition.
@@ -383,6 +392,20 @@ pub fn fetch(topic: &str, offset: i64) -> FetchRequest {
         .with_max_bytes(64 << 20)
         .with_session_epoch(-1)
         .with_topics(vec![topic])
+}
+
+/// The offset behind the last of these batches.
+fn next_offset(batches: &[u8]) -> Option<i64> {
+    let (mut rest, mut next) = (batches, None);
+    while let (Some(base), Some(length), Some(last)) =
+        (rest.get(..8), rest.get(8..12), rest.get(23..27))
+    {
+        let number = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("four bytes"));
+        let base = i64::from_be_bytes(base.try_into().expect("eight bytes"));
+        next = Some(base + i64::from(number(last)) + 1);
+        rest = rest.get(12 + usize::try_from(number(length)).ok()?..)?;
+    }
+    next
 }
 
 pub fn list_offsets(topic: &str, partition: i32, timestamp: i64) -> ListOffsetsRequest {
