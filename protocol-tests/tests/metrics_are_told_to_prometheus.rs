@@ -106,4 +106,5 @@ fn who_asks_wrongly_is_told_and_harms_nobody() {
         .collect();
     assert!(ask(b"GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert!(broker.is_alive());
+    assert!(broker.story().contains("something else than a GET"));
 }

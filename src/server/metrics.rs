@@ -174,23 +174,28 @@ impl Metrics {
                 let served = tokio::select! {
                     biased;
                     () = stop.stopped() => return,
-                    served = tokio::time::timeout(PATIENCE, this.answer(stream)) => served,
+                    served = tokio::time::timeout(PATIENCE, this.answer(stream, peer)) => served,
                 };
                 match served {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => debug!(%peer, %error, "a client of metrics is lost"),
-                    Err(_) => debug!(%peer, "a client of metrics is too slow"),
+                    Err(_) => {
+                        warn!(%peer, "a client of metrics is too slow, its connection is closed")
+                    }
                 }
             });
         }
     }
 
-    async fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
+    async fn answer(&self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
         let head = read_head(&mut stream).await?;
         let (status, body) = match wanted(&head) {
             Some("/metrics") => ("200 OK", self.text()),
             Some(_) => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
-            None => ("400 Bad Request", "ask with GET /metrics\n".to_owned()),
+            None => {
+                warn!(%peer, "a client of metrics sends something else than a GET");
+                ("400 Bad Request", "ask with GET /metrics\n".to_owned())
+            }
         };
         let length = body.len();
         let answer = format!(
