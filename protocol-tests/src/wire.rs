@@ -434,16 +434,22 @@ pub fn batch(values: &[&[u8]]) -> Bytes {
         .zip(values)
         .map(|(offset, value)| record(offset, value))
         .collect();
+    encode(&records)
+}
+
+/// These records as one uncompressed batch.
+pub fn encode(records: &[Record]) -> Bytes {
     let mut bytes = BytesMut::new();
     let options = RecordEncodeOptions {
         version: 2,
         compression: Compression::None,
     };
-    RecordBatchEncoder::encode(&mut bytes, &records, &options).expect("a batch encodes");
+    RecordBatchEncoder::encode(&mut bytes, records, &options).expect("a batch encodes");
     bytes.freeze()
 }
 
-fn record(offset: i32, value: &[u8]) -> Record {
+/// A record of no producer without a key, of now, the first of its batch at offset 0.
+pub fn record(offset: i32, value: &[u8]) -> Record {
     Record {
         transactional: false,
         control: false,

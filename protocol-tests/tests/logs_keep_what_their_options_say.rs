@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bytes::{Bytes, BytesMut};
-use kafka_protocol::records::{
-    Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
-};
+use bytes::Bytes;
+use kafka_protocol::records::Record;
 use protocol_tests::Broker;
 use protocol_tests::topics::{create, set};
-use protocol_tests::wire::{Connection, fetch, list_offsets, produce};
+use protocol_tests::wire::{self, Connection, fetch, list_offsets, produce};
 
 const HOUR: i64 = 3_600_000;
 const LIMIT: Duration = Duration::from_secs(30);
@@ -30,28 +28,10 @@ fn now_ms() -> i64 {
 
 /// One record of a size and a time; -1 has none.
 fn record(timestamp: i64, size: usize) -> Bytes {
-    let record = Record {
-        transactional: false,
-        control: false,
-        delete_horizon: false,
-        partition_leader_epoch: -1,
-        producer_id: -1,
-        producer_epoch: -1,
-        timestamp_type: TimestampType::Creation,
-        offset: 0,
-        sequence: -1,
+    wire::encode(&[Record {
         timestamp,
-        key: None,
-        value: Some(Bytes::from(vec![7; size])),
-        headers: Default::default(),
-    };
-    let options = RecordEncodeOptions {
-        version: 2,
-        compression: Compression::None,
-    };
-    let mut bytes = BytesMut::new();
-    RecordBatchEncoder::encode(&mut bytes, [&record], &options).unwrap();
-    bytes.freeze()
+        ..wire::record(0, &vec![7; size])
+    }])
 }
 
 fn send(client: &mut Connection, topic: &str, records: Bytes) -> i64 {

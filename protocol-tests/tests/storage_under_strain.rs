@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
-use kafka_protocol::records::{
-    Compression, Record, RecordBatchEncoder, RecordEncodeOptions, TimestampType,
-};
+use bytes::Bytes;
+use kafka_protocol::records::Record;
 use protocol_tests::bench::measure::trace;
-use protocol_tests::wire::{Connection, produce};
+use protocol_tests::wire::{self, Connection, produce};
 use protocol_tests::{Broker, Chance, only_barnabas, topics};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,32 +26,14 @@ const WATCHED: usize = 20;
 fn record(at: usize, key: usize, number: usize) -> Record {
     let value = format!("{key} {number} {}", "x".repeat(1000));
     Record {
-        transactional: false,
-        control: false,
-        delete_horizon: false,
-        partition_leader_epoch: -1,
-        producer_id: -1,
-        producer_epoch: -1,
-        timestamp_type: TimestampType::Creation,
-        offset: i64::try_from(at).unwrap(),
-        // The encoder begins a new batch where these do not follow each other.
-        sequence: i32::try_from(at).unwrap() - 1,
-        timestamp: 1_700_000_000_000,
         key: Some(Bytes::from(key.to_string())),
-        value: Some(Bytes::from(value)),
-        headers: Default::default(),
+        ..wire::record(i32::try_from(at).unwrap(), value.as_bytes())
     }
 }
 
 fn send(client: &mut Connection, topic: &str, records: &[Record]) -> i64 {
-    let options = RecordEncodeOptions {
-        version: 2,
-        compression: Compression::None,
-    };
-    let mut bytes = BytesMut::new();
-    RecordBatchEncoder::encode(&mut bytes, records, &options).unwrap();
     let mut request = produce(topic, -1, &[b""]);
-    request.topic_data[0].partition_data[0].records = Some(bytes.freeze());
+    request.topic_data[0].partition_data[0].records = Some(wire::encode(records));
     let answer = client.ask(9, &request);
     let row = &answer.responses[0].partition_responses[0];
     assert_eq!(row.error_code, 0, "{row:?}");
