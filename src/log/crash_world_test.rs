@@ -61,6 +61,8 @@ struct World {
     promises: Vec<Promise>,
     /// Every version of a record, for offsets that were given twice.
     versions: HashMap<i64, Vec<Told>>,
+    /// Transactions whose abort failed, which a crash may find nevertheless.
+    maybe_aborted: Vec<(i64, i64, i64)>,
     /// Open transactions by producer: their first record.
     open: BTreeMap<i64, i64>,
     truncates: bool,
@@ -133,6 +135,7 @@ impl World {
             now: Promise::default(),
             promises: Vec::new(),
             versions: HashMap::new(),
+            maybe_aborted: Vec::new(),
             open: BTreeMap::new(),
             agreed: 0,
             highest_start: 0,
@@ -305,7 +308,9 @@ impl World {
         };
         let committed = self.dice.one_in(2);
         let marker = marker_batch(producer, committed);
-        match self.log.lock().append(&marker, coordinator(0)) {
+        let end = self.log.lock().log_end_offset();
+        let done = self.log.lock().append(&marker, coordinator(0));
+        match done {
             Ok(appended) if !committed => {
                 self.now
                     .aborted
@@ -315,6 +320,7 @@ impl World {
             Ok(_) => true,
             Err(_) => {
                 self.open.insert(producer, first);
+                self.maybe_aborted.push((producer, first, end));
                 false
             }
         }
@@ -621,7 +627,12 @@ fn check(world: &World, log: &Log, mark: usize) -> (Found, i64) {
             None => {
                 assert!(is_compacted, "{offset} is gone: {told:?}");
                 let superseded = newest.get(told.key.as_str()).is_none_or(|new| new > offset);
-                let may_go = told.value.is_none() || superseded || is_aborted(*offset, told);
+                let maybe = world.maybe_aborted.iter();
+                let mut maybe = maybe.filter(|(id, ..)| *id == told.producer);
+                let may_go = told.value.is_none()
+                    || superseded
+                    || is_aborted(*offset, told)
+                    || maybe.any(|(_, first, last)| (*first..*last).contains(offset));
                 let segments = log.reader().segments();
                 assert!(
                     may_go,

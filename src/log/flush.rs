@@ -270,10 +270,13 @@ impl Log {
         let active = Arc::clone(self.active_segment());
         active.seal()?;
         self.flush.sealed(active);
-        let flush = self.begin_anchor()?;
+        let mut flush = self.begin_anchor()?;
+        if flush.producers.is_some() {
+            // The next makes names durable, with that of the anchor's snapshot.
+            flush.folder = None;
+        }
         flush.sync()?;
         self.end_flush(&flush)?;
-        // The snapshot of the anchor.
         self.flush_now()
     }
 }

@@ -223,6 +223,11 @@ impl<const N: usize> Index<N> {
         newest.truncate(self.len());
     }
 
+    /// Whether the file ends with the last entry, as [`Index::trim`] leaves it.
+    pub(crate) fn is_exact(&self) -> Result<bool, Fault> {
+        Ok(self.file.len()? == Some((self.len() * N) as u64))
+    }
+
     /// Cuts the file to its entries and lets it be closed.
     pub(crate) fn trim(&self) -> Result<(), Fault> {
         self.write_out()?;

@@ -98,7 +98,11 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     };
     let log_start = open.log_start.max(segments[0].base_offset);
     let mut log = assemble(&open, segments, (log_start, log_end), epochs);
-    log.is_touched = !open.is_clean || !reindexed.is_empty() || bases.is_empty();
+    let is_as_stopped = match &recovered {
+        Some(recovered) => recovered.is_as_anchored,
+        None => true,
+    };
+    log.is_touched = !is_as_stopped || !reindexed.is_empty() || bases.is_empty();
     // Whoever wrote a batch had settled the folder before.
     log.is_settled = log_end > 0;
     for segment in reindexed {
@@ -341,6 +345,8 @@ struct Recovered {
     completed: Vec<CompletedTxn>,
     /// Where it began, if that was inside a segment.
     anchor: Option<Place>,
+    /// There was nothing to read, and nothing was changed.
+    is_as_anchored: bool,
     log_end: i64,
 }
 
@@ -357,6 +363,8 @@ fn recover(
     let mut resumed = resume::find(open, &segments[first], snapshots, next)?;
     let anchor = resumed.as_ref().map(|resumed| resumed.place);
     let start = anchor.map_or(segments[first].base_offset, |anchor| anchor.offset);
+    let is_last = first + 1 == segments.len();
+    let is_as_anchored = is_last && resumed.as_ref().is_some_and(|resumed| !resumed.has_more);
     let skipped = anchor.map_or(0, |anchor| anchor.position);
     let known = resumed
         .as_mut()
@@ -402,6 +410,7 @@ fn recover(
         snapshots: written,
         completed,
         anchor,
+        is_as_anchored,
         log_end: log_end.max(last.base_offset),
     })
 }
@@ -443,6 +452,7 @@ impl Recovery<'_> {
     /// Recovers one segment, all of it or from a place on; says whether all that was read is whole.
     fn segment(&mut self, segment: &Segment, resumed: Option<Resumed>) -> Result<bool, Fault> {
         let (from, mut last_indexed) = match resumed {
+            Some(resumed) if !resumed.has_more => return Ok(true),
             Some(resumed) => (resumed.place.position, resumed.last_indexed),
             None => {
                 segment.reset_indexes();

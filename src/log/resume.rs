@@ -21,6 +21,8 @@ pub(super) struct Resumed {
     pub(super) producers: Producers,
     /// The position of the last index entry below.
     pub(super) last_indexed: u64,
+    /// Whether the segment's files have anything beyond.
+    pub(super) has_more: bool,
 }
 
 /// The last anchor of a segment below the recovery point, if there is one that its indexes bear out;
@@ -33,12 +35,14 @@ pub(super) fn find(
 ) -> Result<Option<Resumed>, Fault> {
     let disk = open.cache.disk();
     let least = segment.base_offset.max(open.log_start) + 1;
-    for offset in snapshots
-        .range(least..=open.recovery_point.max(least))
-        .rev()
-    {
-        // One that is made when a segment is closed says nothing of indexes.
-        if Some(*offset) == next || *offset > open.recovery_point {
+    for offset in snapshots.range(least..).rev() {
+        if *offset > open.recovery_point {
+            continue;
+        }
+        if Some(*offset) == next {
+            // One that is made when a segment is closed says nothing of indexes; but a crash that
+            // took the name of the next segment would have it say so of those that are made now.
+            disk.sync_dir(&open.folder).at(&open.folder)?;
             continue;
         }
         let path = layout::path(&open.folder, *offset, Kind::Snapshot);
@@ -46,6 +50,7 @@ pub(super) fn find(
         if let Some(stored) = stored
             && let Some((position, last_indexed)) = position_of(segment, *offset, &open.config)?
         {
+            let has_more = position < segment.size() || !segment.has_exact_indexes()?;
             return Ok(Some(Resumed {
                 place: Place {
                     offset: *offset,
@@ -54,6 +59,7 @@ pub(super) fn find(
                 },
                 producers: Producers::load(stored, deadline(open)),
                 last_indexed,
+                has_more,
             }));
         }
         // The indexes are made anew, and it must not vouch for those.

@@ -289,6 +289,11 @@ impl Segment {
         self.offset_index.last()
     }
 
+    /// Whether the files of its indexes end with their entries.
+    pub(crate) fn has_exact_indexes(&self) -> Result<bool, Fault> {
+        Ok(self.offset_index.raw().is_exact()? && self.time_index.raw().is_exact()?)
+    }
+
     /// Writes out what of its indexes is in memory only, the newest timestamp included.
     pub(crate) fn settle_indexes(&self) -> Result<(), Fault> {
         self.time_index.close(self.newest()?)?;
