@@ -54,29 +54,8 @@ fn roll(log: &Mutex<Log>) {
     log.roll(end, NOW).unwrap();
 }
 
-/// Compacts what is there to compact, at a time, with a map of so many slots.
 fn clean_with(log: &Mutex<Log>, from: Option<i64>, now_ms: i64, slots: u64) -> Cleaned {
-    let reader = log.lock().reader();
-    let stable = reader.last_stable_offset(reader.log_end_offset());
-    let part = reader.cleanable(stable, from, now_ms).unwrap();
-    let mut old = Vec::new();
-    let cleaned = cleaner::clean(Job {
-        log,
-        part,
-        memory: Memory {
-            map_bytes: slots * 24,
-            load_factor: 0.9,
-            io_bytes: 0,
-        },
-        now_ms,
-        pace: &mut |_| Go::On,
-        old: &mut |doomed| old.push(doomed),
-    })
-    .unwrap();
-    for doomed in old {
-        doomed.remove().unwrap();
-    }
-    cleaned
+    try_clean(log, from, now_ms, slots).unwrap()
 }
 
 fn clean(log: &Mutex<Log>, now_ms: i64) -> Cleaned {

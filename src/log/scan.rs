@@ -1,7 +1,7 @@
 //! Going over the batches of a segment file by their headers, with large sequential reads.
 //!
-//! Batches of magic 0 and 1 are known by their size and last offset only; Kafka keeps and serves
-//! them, and so do we.
+//! Batches of magic 0 and 1 are known by their size, last offset and newest time only; Kafka keeps
+//! and serves them, and so do we.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -215,6 +215,10 @@ fn parse(head: &[u8], position: u64) -> Result<Found, BadBatch> {
                 crc: header.crc,
             })
         }
+        0 | 1 if !(0..i64::MAX).contains(&frame.offset) => Err(BadBatch::Offsets {
+            base: frame.offset,
+            delta: 0,
+        }),
         0 | 1 => Ok(Found {
             position,
             size: frame.size as u64,

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
+use super::cleaner::{self, Cleaned, Go, Job, Memory, Unfinished};
 use super::config::LogConfig;
 use super::files::FileCache;
 use super::log::{AppendContext, Log};
@@ -140,6 +142,35 @@ pub(crate) fn small() -> LogConfig {
         index_interval_bytes: 200,
         ..LogConfig::default()
     }
+}
+
+/// Compacts what is there to compact, at a time, with a map of so many slots.
+pub(crate) fn try_clean(
+    log: &Mutex<Log>,
+    from: Option<i64>,
+    now_ms: i64,
+    slots: u64,
+) -> Result<Cleaned, Unfinished> {
+    let reader = log.lock().reader();
+    let stable = reader.last_stable_offset(reader.log_end_offset());
+    let part = reader.cleanable(stable, from, now_ms)?;
+    let mut old = Vec::new();
+    let cleaned = cleaner::clean(Job {
+        log,
+        part,
+        memory: Memory {
+            map_bytes: slots * 24,
+            load_factor: 0.9,
+            io_bytes: 0,
+        },
+        now_ms,
+        pace: &mut |_| Go::On,
+        old: &mut |doomed| old.push(doomed),
+    });
+    for doomed in old {
+        doomed.remove()?;
+    }
+    cleaned
 }
 
 /// The files of a folder with their content.
