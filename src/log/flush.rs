@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use super::fault::{At, Fault};
 use super::files::FileCache;
+use super::log::Log;
 use super::segment::Segment;
+use super::snapshot;
 use crate::os::disk::{File, Open};
 
 /// When records must be durable.
@@ -172,6 +174,59 @@ impl State {
         self.recovery_point = self.recovery_point.max(flush.up_to);
         self.sealed.retain(|(number, _)| *number > flush.changes);
         self.snapshots.retain(|(number, _)| *number > flush.changes);
+    }
+}
+
+impl Log {
+    /// Stores the producers as of `offset`.
+    pub(super) fn write_snapshot(&mut self, offset: i64) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        let written = snapshot::write(disk, &self.folder, offset, &self.producers)?;
+        if let Some(path) = written {
+            self.flush.wrote(path);
+        }
+        Ok(())
+    }
+
+    /// Begins a flush: what is to be synced, which needs no lock, and what it will make durable.
+    pub(crate) fn begin_flush(&self) -> Result<Flush, Fault> {
+        let active = self.active_segment();
+        self.flush
+            .begin(active, self.log_end_offset(), &self.folder, &self.cache)
+    }
+
+    /// Ends a flush that succeeded: the recovery point rises.
+    pub(crate) fn end_flush(&mut self, flush: &Flush) {
+        self.flush.end(flush);
+        self.shared.set_durable(self.flush.recovery_point());
+    }
+
+    /// When what is not durable yet must be (`flush.messages`, `flush.ms`).
+    pub(super) fn flush_wish(&self) -> Wish {
+        let config = self.shared.config();
+        let unflushed = self.log_end_offset() - self.flush.recovery_point();
+        wish(unflushed, config.flush_messages, config.flush_ms)
+    }
+
+    /// Flushes here and now.
+    pub(crate) fn flush_now(&mut self) -> Result<(), Fault> {
+        let flush = self.begin_flush()?;
+        flush.sync()?;
+        self.end_flush(&flush);
+        Ok(())
+    }
+
+    /// Closes the log in order: indexes cut, producers stored, everything durable. It must not be
+    /// appended to afterwards.
+    pub(crate) fn close(&mut self) -> Result<(), Fault> {
+        if !self.is_touched {
+            return Ok(());
+        }
+        let active = Arc::clone(self.active_segment());
+        active.seal()?;
+        self.flush.sealed(active);
+        self.write_snapshot(self.log_end_offset())?;
+        self.flush_now()
     }
 }
 

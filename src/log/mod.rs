@@ -1,10 +1,10 @@
 //! The log on disk, byte for byte Kafka's: a partition is a folder of segments, a segment a file of
 //! batches with sparse indexes. Everything here is synchronous.
 //!
-//! - [`log`], [`truncate`], [`flush`]: a partition's log, what its owner calls; [`read`]: what
-//!   readers call without it
+//! - [`log`], [`roll`], [`truncate`], [`flush`]: a partition's log, what its owner calls;
+//!   [`read`]: what readers call without it
 //! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
-//!   [`snapshot`]: producers as bytes
+//!   [`snapshot`]: producers as bytes; [`rebuild`]: those of a log at an offset
 //! - [`recover`]: opening, after an orderly stop or not; [`retention`]: deleting what is old
 //! - [`cleaner`]: compaction, by [`cleanable`], [`offset_map`], [`cleaned_txns`], [`filter`] and,
 //!   of old formats, [`upgrade`]; [`swap`]: its result in the place of what it came from
@@ -39,9 +39,11 @@ pub(crate) mod offset_index;
 pub(crate) mod offset_map;
 pub(crate) mod producers;
 pub(crate) mod read;
+mod rebuild;
 pub(crate) mod recover;
 pub(crate) mod relocate;
 pub(crate) mod retention;
+mod roll;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod snapshot;

@@ -7,7 +7,7 @@
 //! short by the stop is undone or completed first.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::checkpoint::{self, LEADER_EPOCHS};
@@ -17,18 +17,17 @@ use super::fault::{At, Fault};
 use super::files::FileCache;
 use super::flush;
 use super::layout::{self, FileName, Kind};
-use super::log::{Active, Log, Unmade, read_marker};
+use super::log::{Log, Unmade};
 use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
-use super::scan::{Found, NEARBY, Scan, Stop, WHOLE};
+use super::rebuild::{drop_snapshots, producers_at, rebuild_producers, replay, snapshots};
+use super::roll::Active;
+use super::scan::{Found, HEADERS, NEARBY, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
 use super::{snapshot, swap};
 use crate::base::{LeaderEpoch, TopicId, TopicPartition};
-use crate::os::disk::Disk;
-use crate::protocol::records::batch::{BadBatch, HEADER_LEN};
+use crate::protocol::records::batch::BadBatch;
 
-/// Bytes read at once when only headers are wanted.
-const HEADERS: usize = 64 << 10;
 /// Batches at least so large are worth skipping, to read the header of the next one only.
 const SKIPPED: u64 = 4 * NEARBY as u64;
 /// How often a long recovery tells of itself.
@@ -467,39 +466,6 @@ impl Recovery<'_> {
     }
 }
 
-/// Applies one batch to the producers.
-fn replay(
-    producers: &mut Producers,
-    scan: &Scan,
-    found: &Found,
-) -> Result<Option<CompletedTxn>, Fault> {
-    let Some(header) = found.header.filter(|header| header.has_producer_id()) else {
-        return Ok(None);
-    };
-    if !header.is_control() {
-        producers.apply(&header);
-        return Ok(None);
-    }
-    let bytes = scan.bytes(found)?;
-    let marker = bytes
-        .get(HEADER_LEN..)
-        .and_then(|records| read_marker(&header, records))
-        .flatten();
-    Ok(marker.and_then(|marker| producers.apply_marker(&header, marker)))
-}
-
-/// The producers of a log as it stands: the newest snapshot, and what was written since.
-pub(super) fn rebuild_producers(log: &Log, now_ms: i64) -> Result<Producers, Fault> {
-    let deadline = now_ms.saturating_sub(log.config().producer_id_expiration_ms);
-    producers_at(
-        log.cache.disk(),
-        &log.folder,
-        &log.segments,
-        (log.log_start_offset(), log.log_end_offset()),
-        deadline,
-    )
-}
-
 fn load_producers(open: &OpenLog, segments: &[Arc<Segment>], end: i64) -> Result<Producers, Fault> {
     let deadline = open
         .now_ms
@@ -511,50 +477,6 @@ fn load_producers(open: &OpenLog, segments: &[Arc<Segment>], end: i64) -> Result
         (open.log_start, end),
         deadline,
     )
-}
-
-fn producers_at(
-    disk: Disk,
-    folder: &Path,
-    segments: &[Arc<Segment>],
-    (log_start, end): (i64, i64),
-    deadline: i64,
-) -> Result<Producers, Fault> {
-    let mut producers = Producers::default();
-    let mut from = log_start;
-    for offset in snapshots(disk, folder)?.into_iter().rev() {
-        if offset > end || offset <= log_start {
-            continue;
-        }
-        let path = layout::path(folder, offset, Kind::Snapshot);
-        if let Some(stored) = snapshot::decode(&disk.read(&path).at(&path)?) {
-            producers = Producers::load(stored, deadline);
-            from = offset;
-            break;
-        }
-        // A torn one is of no use; the log itself tells.
-        disk.remove_file(&path).at(&path)?;
-    }
-    let first = super::read::floor(segments, from).unwrap_or(0);
-    for segment in &segments[first.min(segments.len())..] {
-        if from >= end || segment.base_offset >= end || segment.size() == 0 {
-            continue;
-        }
-        let Some(start) = segment.find(from)? else {
-            continue;
-        };
-        let mut scan = segment.scan_from(start.position, HEADERS)?;
-        while let Some(found) = segment.step(&mut scan)? {
-            if found.base_offset >= end {
-                break;
-            }
-            // The log may begin inside a batch.
-            if found.last_offset >= from {
-                replay(&mut producers, &scan, &found)?;
-            }
-        }
-    }
-    Ok(producers)
 }
 
 /// Where a log ends that was closed in order.
@@ -575,54 +497,4 @@ fn end_of_clean(open: &OpenLog, segments: &[Arc<Segment>]) -> Result<i64, Fault>
         end = found.last_offset.saturating_add(1);
     }
     Ok(end)
-}
-
-/// The offsets of the snapshots in a folder.
-fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Fault> {
-    let mut offsets = BTreeSet::new();
-    for entry in disk.list(folder).at(folder)? {
-        match FileName::parse(&entry.name) {
-            FileName::Live {
-                offset,
-                kind: Kind::Snapshot,
-            } => {
-                offsets.insert(offset);
-            }
-            FileName::Live { .. }
-            | FileName::Swap { .. }
-            | FileName::Cleaned { .. }
-            | FileName::Leftover
-            | FileName::Other => {}
-        }
-    }
-    Ok(offsets)
-}
-
-/// Removes the snapshots that are of no use: outside the log, or neither the newest nor at the
-/// start of a segment.
-fn drop_snapshots(log: &Log) -> Result<(), Fault> {
-    let disk = log.cache.disk();
-    let (start, end) = (log.log_start_offset(), log.log_end_offset());
-    let all = snapshots(disk, &log.folder)?;
-    let newest = all.range(..=end).next_back().copied();
-    for offset in all {
-        let bounds = |segment: &Arc<Segment>| segment.base_offset == offset;
-        let useful = Some(offset) == newest || log.segments.iter().any(bounds);
-        if offset > end || offset <= start || !useful {
-            let path = layout::path(&log.folder, offset, Kind::Snapshot);
-            disk.remove_file(&path).at(&path)?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes the snapshots of what was cut off.
-pub(super) fn drop_snapshots_above(disk: Disk, folder: &Path, end: i64) -> Result<(), Fault> {
-    for offset in snapshots(disk, folder)? {
-        if offset > end {
-            let path = layout::path(folder, offset, Kind::Snapshot);
-            disk.remove_file(&path).at(&path)?;
-        }
-    }
-    Ok(())
 }
