@@ -495,8 +495,11 @@ impl Round<'_> {
             return Ok(0);
         };
         let header = Header::parse(&bytes).map_err(|source| bad_batch(segment, found, source))?;
-        // Nobody has looked at the offsets within a wrapper so far.
-        if found.header.is_none() && header.base_offset < out.next_offset {
+        // Nobody has looked at the offsets within a wrapper so far. One that records were deleted
+        // from may begin before its segment.
+        let is_behind =
+            header.base_offset >= out.next_offset && header.last_offset() >= segment.base_offset;
+        if found.header.is_none() && !is_behind {
             let source = BadBatch::Offsets {
                 base: header.base_offset,
                 delta: header.last_offset_delta,
@@ -649,7 +652,7 @@ impl<'a> Output<'a> {
             file: segment.log.write()?,
             buffer: Vec::new(),
             done: 0,
-            next_offset: segment.base_offset,
+            next_offset: 0,
             bytes_since_index: 0,
             index_interval_bytes: interval,
             buffer_bytes: memory.io_bytes.max(IO_BYTES_MIN),

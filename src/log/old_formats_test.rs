@@ -9,6 +9,7 @@ use super::cleaner::{Cleaned, Unfinished};
 use super::config::LogConfig;
 use super::fault::Fault;
 use super::log::Log;
+use super::read::{Located, Want};
 use super::recover;
 use super::testkit::*;
 use crate::os::disk::{Disk, Open, TempDir};
@@ -228,6 +229,79 @@ fn the_last_old_batch_leaves_its_offset() {
     assert_eq!(headers.len(), 2);
     assert_eq!((headers[1].base_offset, headers[1].last_offset()), (1, 1));
     assert_eq!((headers[1].records_count, headers[1].producer_id), (0, -1));
+}
+
+/// The bytes of all segments, one after the other.
+fn all_bytes(dir: &Path) -> Vec<u8> {
+    let logs = files_of(dir).into_iter();
+    let logs = logs.filter(|(name, _)| name.ends_with(".log"));
+    logs.flat_map(|(_, content)| content).collect()
+}
+
+#[test]
+fn a_copy_has_the_same_bytes_at_the_same_offsets() {
+    let archive = Archive::unpack();
+    for kind in archive.kinds("recovered") {
+        let (dir, to) = (archive.old(&kind), TempDir::new());
+        let log = open_crashed(dir.path(), config());
+        let small = LogConfig {
+            segment_bytes: 700,
+            ..config()
+        };
+        let mut copy = open_crashed(to.path(), small);
+        while copy.log_end_offset() < log.log_end_offset() {
+            let copied = copy.copy_from(&log.reader(), 300, NOW).unwrap();
+            assert!(copied > 0, "{kind}");
+        }
+        assert_eq!(all_bytes(to.path()), all_bytes(dir.path()), "{kind}");
+        let is_small = log.reader().size() <= 700;
+        assert_ne!(copy.reader().segments().len() > 1, is_small, "{kind}");
+        let end = log.log_end_offset();
+        let again = open_crashed(to.path(), config());
+        assert_eq!(again.log_end_offset(), end);
+        for offset in 0..end {
+            let place = |log: &Log| {
+                let found = log.reader().locate(&Want {
+                    offset,
+                    upper: end,
+                    max_bytes: 0,
+                    min_one: true,
+                });
+                let Located::Slice(slice) = found.unwrap() else {
+                    panic!("{kind} {offset}");
+                };
+                let mut bytes = vec![0; slice.len];
+                slice
+                    .file
+                    .read_exact_at(&mut bytes, slice.position)
+                    .unwrap();
+                bytes
+            };
+            assert_eq!(place(&copy), place(&log), "{kind} {offset}");
+            assert_eq!(place(&again), place(&log), "{kind} {offset}");
+        }
+        let newest = |log: &Log| log.reader().newest(end).unwrap();
+        assert_eq!(newest(&copy), newest(&log));
+    }
+}
+
+#[test]
+fn a_copy_may_begin_within_a_wrapper() {
+    let archive = Archive::unpack();
+    let (dir, to) = (archive.old("magic1-gzip"), TempDir::new());
+    let mut log = open_crashed(dir.path(), config());
+    let mut copy = open_crashed(to.path(), config());
+    // Offsets 6 to 9 are in one wrapper.
+    log.advance_log_start(8).unwrap();
+    while copy.log_end_offset() < log.log_end_offset() {
+        copy.copy_from(&log.reader(), 300, NOW).unwrap();
+    }
+    assert_eq!(copy.log_start_offset(), 8);
+    assert!(all_bytes(dir.path()).ends_with(&all_bytes(to.path())));
+    let copy = Mutex::new(copy);
+    let end = copy.lock().log_end_offset();
+    clean(&copy, None, NOW).unwrap();
+    assert_eq!(copy.lock().log_end_offset(), end);
 }
 
 /// UnifiedLog.searchOffsetInLocalLog, LogSegment.largestTimestamp

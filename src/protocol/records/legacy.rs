@@ -21,6 +21,8 @@ use super::iter::BadRecord;
 /// What a message has at least: prefix, checksum, magic, attributes, and eight bytes that are the
 /// timestamp, or in magic 0 the sizes of key and value.
 const HEAD_LEN: usize = 26;
+/// Where the checksum begins to count.
+pub(crate) const CHECKED_FROM: usize = 16;
 /// The smallest size field.
 const SIZE_MIN: i32 = 14;
 
@@ -70,6 +72,7 @@ impl<'a> LegacyBatch<'a> {
         if !matches!(frame.magic, 0 | 1) {
             return Err(BadBatch::Magic(frame.magic));
         }
+        check_offset(frame.offset)?;
         let short = || BadBatch::CutShort {
             have: bytes.len(),
             need: frame.size,
@@ -78,6 +81,29 @@ impl<'a> LegacyBatch<'a> {
         let head = bytes.first_chunk().ok_or_else(short)?;
         let head = Head::parse(head);
         Ok(Self { head, bytes })
+    }
+
+    /// All its bytes.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Bytes after the field that says how many.
+    pub(crate) fn length(&self) -> i32 {
+        i32::try_from(self.bytes.len() - PREFIX_LEN).expect("a field of 32 bits said so")
+    }
+
+    /// Compares the stored checksum with the bytes.
+    pub(crate) fn check_crc(&self) -> Result<(), BadBatch> {
+        let (head, checked) = self.bytes.split_at(CHECKED_FROM);
+        let stored = *head.last_chunk().expect("it has a checksum");
+        let stored = u32::from_be_bytes(stored);
+        let mut crc = flate2::Crc::new();
+        crc.update(checked);
+        match crc.sum() {
+            computed if computed == stored => Ok(()),
+            computed => Err(BadBatch::Checksum { stored, computed }),
+        }
     }
 
     /// The offset of its last message.
@@ -398,6 +424,14 @@ impl Head {
     }
 }
 
+/// Refuses an offset that no log can hold.
+pub(crate) fn check_offset(offset: i64) -> Result<(), BadBatch> {
+    match offset {
+        base @ (..0 | i64::MAX) => Err(BadBatch::Offsets { base, delta: 0 }),
+        _ => Ok(()),
+    }
+}
+
 fn prefix_of(bytes: &[u8; PREFIX_LEN]) -> (i64, i32) {
     let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
     let offset = i64::from_be_bytes([a, b, c, d, e, f, g, h]);
@@ -486,11 +520,11 @@ pub(crate) mod samples {
         bytes
     }
 
-    /// A wrapper around messages.
+    /// A wrapper around messages that are not newer than 2000.
     pub(crate) fn wrapper((offset, magic): (i64, u8), codec: Codec, messages: &[u8]) -> Vec<u8> {
         let value = Compression::from(codec).compress(messages).unwrap();
         let codec = u8::try_from(codec.bits()).unwrap();
-        message((offset, magic, codec), 77, None, Some(&value))
+        message((offset, magic, codec), 2000, None, Some(&value))
     }
 }
 

@@ -6,7 +6,7 @@
 //! - [`build`]: making batches
 //! - [`compress`]: the codecs, each under a limit of what it may give out
 //! - [`checksum`][]: CRC-32C
-//! - [`legacy`]: batches of magic 0 and 1
+//! - [`legacy`]: batches of magic 0 and 1; [`stored`]: of all formats in one buffer
 //! - [`control`]: the records that brokers write for brokers: markers, leaders, voters, snapshots
 //!
 //! Everything here is a function of bytes; no length in them is believed.
@@ -18,6 +18,7 @@ pub(crate) mod compress;
 pub(crate) mod control;
 pub(crate) mod iter;
 pub(crate) mod legacy;
+pub(crate) mod stored;
 
 #[cfg(test)]
 mod hostile_test;
