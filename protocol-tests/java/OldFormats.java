@@ -4,6 +4,8 @@
 // For each kind it makes FOLDER/KIND-0 with segments, the last of which has one batch of magic 2 and is not
 // compacted. Kinds that begin with "bad-" hold what no broker writes; they have empty indexes, so that nobody
 // looks into them before they are compacted.
+//
+// OldFormats convert FILE...: writes segments of magic 2 anew as magic 1.
 
 import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
@@ -21,6 +23,8 @@ import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.record.CompressionType;
 import org.apache.kafka.common.record.MemoryRecords;
 import org.apache.kafka.common.record.MemoryRecordsBuilder;
+import org.apache.kafka.common.record.Record;
+import org.apache.kafka.common.record.RecordBatch;
 import org.apache.kafka.common.record.SimpleRecord;
 import org.apache.kafka.common.record.TimestampType;
 
@@ -29,6 +33,12 @@ public class OldFormats {
     static long start;
 
     public static void main(String[] arguments) throws Exception {
+        if (arguments[0].equals("convert")) {
+            for (String file : Arrays.asList(arguments).subList(1, arguments.length)) {
+                convert(Path.of(file));
+            }
+            return;
+        }
         root = Path.of(arguments[0]);
         start = Long.parseLong(arguments[1]);
         for (CompressionType codec : CompressionType.values()) {
@@ -47,6 +57,22 @@ public class OldFormats {
                 "dropped-value-size", "beyond", "below", "keyless-end", "magic")) {
             bad(kind);
         }
+    }
+
+    static void convert(Path file) throws IOException {
+        ByteArrayOutputStream converted = new ByteArrayOutputStream();
+        MemoryRecords records = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(file)));
+        for (RecordBatch batch : records.batches()) {
+            List<SimpleRecord> messages = new ArrayList<>();
+            List<Long> offsets = new ArrayList<>();
+            for (Record record : batch) {
+                messages.add(new SimpleRecord(record.timestamp(), record.key(), record.value()));
+                offsets.add(record.offset());
+            }
+            converted.writeBytes(batch(1, CompressionType.GZIP, TimestampType.CREATE_TIME, offsets.get(0),
+                offsets.stream().mapToLong(Long::longValue).toArray(), messages.toArray(new SimpleRecord[0])));
+        }
+        Files.write(file, converted.toByteArray());
     }
 
     /** The segments of a partition. */
