@@ -535,6 +535,9 @@ fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Re
     };
     let points: Vec<_> = logs.iter().map(point).collect();
     dir.write_recovery_points(&points)?;
+    for ((_, handle), (_, point)) in logs.iter().zip(&points) {
+        handle.log.lock().checkpointed(*point)?;
+    }
     let start = |(of, handle): &(TopicPartition, LogHandle)| {
         let start = handle.reader.log_start_offset();
         let first = handle.reader.segments().first().map(|one| one.base_offset);

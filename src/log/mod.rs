@@ -5,7 +5,9 @@
 //!   [`read`]: what readers call without it
 //! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
 //!   [`snapshot`]: producers as bytes; [`rebuild`]: those of a log at an offset
-//! - [`recover`]: opening, after an orderly stop or not; [`retention`]: deleting what is old
+//! - [`recover`]: opening, after an orderly stop or not; [`resume`]: from an [`anchor`]
+//!   inside a segment on
+//! - [`retention`]: deleting what is old
 //! - [`cleaner`]: compaction, by [`cleanable`], [`offset_map`], [`cleaned_txns`], [`filter`] and,
 //!   of old formats, [`upgrade`]; [`swap`]: its result in the place of what it came from
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
@@ -14,6 +16,7 @@
 //!   move from one to another; [`checkpoint`], [`layout`]: files and names
 //! - [`files`]: which files are open; [`fault`]: what goes wrong below
 
+mod anchor;
 pub(crate) mod append;
 pub(crate) mod checkpoint;
 pub(crate) mod cleanable;
@@ -42,6 +45,7 @@ pub(crate) mod read;
 mod rebuild;
 pub(crate) mod recover;
 pub(crate) mod relocate;
+mod resume;
 pub(crate) mod retention;
 mod roll;
 pub(crate) mod scan;
@@ -66,5 +70,7 @@ mod kafka_folders_test;
 mod log_test;
 #[cfg(test)]
 mod old_formats_test;
+#[cfg(test)]
+mod resume_test;
 #[cfg(test)]
 pub(crate) mod testkit;

@@ -114,31 +114,34 @@ pub(super) fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Faul
     Ok(offsets)
 }
 
-/// Removes the snapshots that are of no use: outside the log, or neither the newest nor at the
-/// start of a segment.
-pub(super) fn drop_snapshots(log: &Log) -> Result<(), Fault> {
-    let disk = log.cache.disk();
+/// Removes the snapshots that are of no use: outside the log, or neither at the start of a segment
+/// nor where the log is anchored. Says whether there were any.
+pub(super) fn drop_snapshots(log: &Log, anchor: Option<i64>) -> Result<bool, Fault> {
     let (start, end) = (log.log_start_offset(), log.log_end_offset());
-    let all = snapshots(disk, &log.folder)?;
-    let newest = all.range(..=end).next_back().copied();
-    for offset in all {
-        let bounds = |segment: &Arc<Segment>| segment.base_offset == offset;
-        let useful = Some(offset) == newest || log.segments.iter().any(bounds);
-        if offset > end || offset <= start || !useful {
-            let path = layout::path(&log.folder, offset, Kind::Snapshot);
-            disk.remove_file(&path).at(&path)?;
-        }
-    }
-    Ok(())
+    let begins_at = |offset| log.segments.iter().any(|one| one.base_offset == offset);
+    remove_snapshots(log.cache.disk(), &log.folder, |offset| {
+        let useful = Some(offset) == anchor || begins_at(offset);
+        offset > end || offset <= start || !useful
+    })
 }
 
-/// Removes the snapshots of what was cut off.
+/// Removes the snapshots of what was cut off, for good: they would vouch for indexes that are written
+/// anew from now on.
 pub(super) fn drop_snapshots_above(disk: Disk, folder: &Path, end: i64) -> Result<(), Fault> {
+    match remove_snapshots(disk, folder, |offset| offset > end)? {
+        true => disk.sync_dir(folder).at(folder),
+        false => Ok(()),
+    }
+}
+
+fn remove_snapshots(disk: Disk, folder: &Path, goes: impl Fn(i64) -> bool) -> Result<bool, Fault> {
+    let mut any = false;
     for offset in snapshots(disk, folder)? {
-        if offset > end {
+        if goes(offset) {
             let path = layout::path(folder, offset, Kind::Snapshot);
             disk.remove_file(&path).at(&path)?;
+            any = true;
         }
     }
-    Ok(())
+    Ok(any)
 }

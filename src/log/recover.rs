@@ -1,15 +1,16 @@
 //! Opening a log (org.apache.kafka.storage.internals.log.LogLoader).
 //!
 //! After an orderly stop nothing of the segments is read. Otherwise everything from the recovery
-//! point on is, and the headers of what its segment holds below: indexes, epochs and producers are
-//! made anew from what is whole, and the log ends where the first batch is not. No index entry is
-//! gone by, for the indexes of a segment are not made durable with its batches. Work that was cut
-//! short by the stop is undone or completed first.
+//! point on is: indexes, epochs and producers are made anew from what is whole, and the log ends
+//! where the first batch is not. Below the recovery point the headers are read from the last anchor
+//! on ([`super::resume`]), or from the start of the segment if it has none, for its indexes are not
+//! made durable with its batches. Work that was cut short by the stop is undone or completed first.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::anchor::Place;
 use super::checkpoint::{self, LEADER_EPOCHS};
 use super::config::LogConfig;
 use super::epochs::Epochs;
@@ -21,6 +22,7 @@ use super::log::{Log, Unmade};
 use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
 use super::rebuild::{drop_snapshots, producers_at, rebuild_producers, replay, snapshots};
+use super::resume::{self, Resumed};
 use super::roll::Active;
 use super::scan::{Found, HEADERS, NEARBY, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
@@ -113,6 +115,10 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     match recovered {
         Some(recovered) => {
             log.producers = recovered.producers;
+            let anchor = recovered.anchor;
+            if let Some(anchor) = anchor {
+                log.flush.anchors.add(anchor);
+            }
             for path in recovered.snapshots {
                 log.flush.wrote(path);
             }
@@ -120,14 +126,21 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
                 log.shared
                     .add_undecided(done.first_offset, done.last_offset);
             }
-            log.write_snapshot(log_end)?;
-            drop_snapshots(&log)?;
+            if drop_snapshots(&log, anchor.map(|anchor| anchor.offset))? {
+                // One of what was lost would vouch for what is written in its place.
+                disk.sync_dir(&log.folder).at(&log.folder)?;
+            }
         }
         None => {
-            drop_snapshots(&log)?;
+            let all = snapshots(disk, &log.folder)?;
+            let newest = all.range(..=log_end).next_back().copied();
+            drop_snapshots(&log, newest)?;
             log.producers = rebuild_producers(&log, open.now_ms)?;
             let newest = snapshots(disk, &log.folder)?.pop_last();
             log.is_touched |= log_end > 0 && newest != Some(log_end);
+            if newest == Some(log_end) {
+                log.is_anchored_at_its_end();
+            }
         }
     }
     log.shared.set_first_open(log.producers.first_open());
@@ -296,6 +309,8 @@ struct Recovered {
     /// Written anew, not durable yet.
     snapshots: Vec<PathBuf>,
     completed: Vec<CompletedTxn>,
+    /// Where it began, if that was inside a segment.
+    anchor: Option<Place>,
     log_end: i64,
 }
 
@@ -307,17 +322,27 @@ fn recover(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
     let first = first_unsure(segments, open.recovery_point);
-    let start = segments[first].base_offset;
+    let next = segments.get(first + 1).map(|next| next.base_offset);
+    let mut resumed = resume::find(open, &segments[first], next, deadline(open))?;
+    let anchor = resumed.as_ref().map(|resumed| resumed.place);
+    let start = anchor.map_or(segments[first].base_offset, |anchor| anchor.offset);
+    let skipped = anchor.map_or(0, |anchor| anchor.position);
+    let known = resumed
+        .as_mut()
+        .map(|resumed| std::mem::take(&mut resumed.producers));
     let mut work = Recovery {
         config: &open.config,
-        producers: load_producers(open, segments, start)?,
+        producers: match known {
+            Some(known) => known,
+            None => load_producers(open, segments, start)?,
+        },
         completed: Vec::new(),
         epochs,
         durable: open.recovery_point,
         next: start,
         limit: i64::MAX,
         done: 0,
-        total: segments[first..].iter().map(|one| one.size()).sum(),
+        total: segments[first..].iter().map(|one| one.size()).sum::<u64>() - skipped,
         progress,
     };
     let mut keep = segments.len();
@@ -332,27 +357,38 @@ fn recover(
         work.limit = segments
             .get(at + 1)
             .map_or(i64::MAX, |next| next.base_offset);
-        if !work.segment(segment)? {
+        if !work.segment(segment, resumed.take())? {
             keep = at + 1;
             break;
         }
     }
     let (producers, completed, log_end) = (work.producers, work.completed, work.next);
-    for gone in segments.drain(keep..) {
-        for file in gone.lazy_files() {
-            if file.exists() {
-                let path = file.path();
-                open.cache.disk().remove_file(&path).at(&path)?;
-            }
-        }
-    }
+    let gone: Segments = segments.drain(keep..).collect();
+    remove(open, &gone)?;
     let last = segments.last().expect("the first segment is kept");
     Ok(Recovered {
         producers,
         snapshots: written,
         completed,
+        anchor,
         log_end: log_end.max(last.base_offset),
     })
+}
+
+/// Removes segments behind the end of the log, for good: a crash that brought one back would have it
+/// follow what is written from now on.
+fn remove(open: &OpenLog, gone: &[Arc<Segment>]) -> Result<(), Fault> {
+    let disk = open.cache.disk();
+    for file in gone.iter().flat_map(|segment| segment.lazy_files()) {
+        if file.exists() {
+            let path = file.path();
+            disk.remove_file(&path).at(&path)?;
+        }
+    }
+    match gone.is_empty() {
+        true => Ok(()),
+        false => disk.sync_dir(&open.folder).at(&open.folder),
+    }
 }
 
 struct Recovery<'a> {
@@ -373,15 +409,20 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Recovers one segment; says whether all of it was whole.
-    fn segment(&mut self, segment: &Segment) -> Result<bool, Fault> {
-        segment.reset_indexes();
-        segment.txn_index.reset()?;
+    /// Recovers one segment, all of it or from a place on; says whether all that was read is whole.
+    fn segment(&mut self, segment: &Segment, resumed: Option<Resumed>) -> Result<bool, Fault> {
+        let (from, mut last_indexed) = match resumed {
+            Some(resumed) => (resumed.place.position, resumed.last_indexed),
+            None => {
+                segment.reset_indexes();
+                segment.txn_index.reset()?;
+                (0, 0)
+            }
+        };
         self.next = self.next.max(segment.base_offset);
-        let mut scan = segment.scan_from(0, NEARBY)?;
-        let mut last_indexed = 0;
-        let mut told = 0;
-        let mut valid = 0;
+        let mut scan = segment.scan_from(from, NEARBY)?;
+        let mut told = from;
+        let mut valid = from;
         let whole = loop {
             match self.batch(segment, &mut scan, &mut last_indexed) {
                 Ok(Some(end)) => valid = end,
@@ -392,15 +433,15 @@ impl Recovery<'_> {
             }
             if valid - told >= PROGRESS_BYTES {
                 told = valid;
-                self.tell(segment, valid);
+                self.tell(segment, valid - from);
             }
         };
         if valid < segment.size() {
             segment.set_size(valid)?;
         }
         segment.seal()?;
-        self.tell(segment, valid);
-        self.done += valid;
+        self.tell(segment, valid - from);
+        self.done += valid - from;
         Ok(whole)
     }
 
@@ -457,26 +498,29 @@ impl Recovery<'_> {
         Ok(Some(found.end()))
     }
 
-    fn tell(&mut self, segment: &Segment, position: u64) {
+    fn tell(&mut self, segment: &Segment, read: u64) {
         (self.progress)(Progress {
             segment_base_offset: segment.base_offset,
-            bytes_done: self.done + position,
+            bytes_done: self.done + read,
             bytes_total: self.total,
         });
     }
 }
 
 fn load_producers(open: &OpenLog, segments: &[Arc<Segment>], end: i64) -> Result<Producers, Fault> {
-    let deadline = open
-        .now_ms
-        .saturating_sub(open.config.producer_id_expiration_ms);
     producers_at(
         open.cache.disk(),
         &open.folder,
         segments,
         (open.log_start, end),
-        deadline,
+        deadline(open),
     )
+}
+
+/// Producers last seen before are forgotten.
+fn deadline(open: &OpenLog) -> i64 {
+    open.now_ms
+        .saturating_sub(open.config.producer_id_expiration_ms)
 }
 
 /// Where a log ends that was closed in order.

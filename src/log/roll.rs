@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::config::LogConfig;
-use super::fault::Fault;
+use super::fault::{At, Fault};
+use super::files::LazyFile;
+use super::layout::{self, Kind};
 use super::log::Log;
 use super::segment::Segment;
 use crate::os::random;
@@ -113,18 +115,36 @@ impl Log {
             base_offset,
             config.segment_index_bytes,
         )?;
-        // Left over from an attempt that failed halfway, if anything is there.
-        new.set_size(0)?;
-        new.reset_indexes();
-        new.txn_index.reset()?;
-        new.create_files()?;
-        old.seal()?;
-        self.write_snapshot(base_offset)?;
+        if let Err(fault) = self.begin_segment(&old, &new) {
+            self.undo(&new)?;
+            return Err(fault);
+        }
         self.flush.sealed(old);
         self.segments.push(Arc::new(new));
         self.shared.set_segments(self.segments.clone());
         self.active = Active::new(&config, now_ms);
         Ok(())
+    }
+
+    fn begin_segment(&mut self, old: &Segment, new: &Segment) -> Result<(), Fault> {
+        new.set_size(0)?;
+        new.reset_indexes();
+        new.txn_index.reset()?;
+        new.create_files()?;
+        old.seal()?;
+        self.write_snapshot(new.base_offset)
+    }
+
+    /// Takes back a segment that could not be begun, for good: the log may go on in the one before,
+    /// and a start would have that end where this one begins.
+    fn undo(&self, new: &Segment) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        let snapshot = layout::path(&self.folder, new.base_offset, Kind::Snapshot);
+        let files = new.lazy_files().map(LazyFile::path).into_iter();
+        for path in files.chain([snapshot]).filter(|path| disk.exists(path)) {
+            disk.remove_file(&path).at(&path)?;
+        }
+        disk.sync_dir(&self.folder).at(&self.folder)
     }
 
     /// Lets the active segment's files be closed when nobody appended since the last call; the
