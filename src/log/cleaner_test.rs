@@ -14,7 +14,6 @@ use super::txn_index::AbortedTxn;
 use crate::os::disk::{Disk, TempDir};
 use crate::os::sim_disk::{self, Failure};
 use crate::protocol::records::batch::Batches;
-use crate::protocol::records::build::BatchBuilder;
 use crate::protocol::records::iter::Records;
 
 const LATER: i64 = NOW + 1000;
@@ -33,15 +32,6 @@ fn config() -> LogConfig {
 
 fn open(dir: &TempDir) -> Mutex<Log> {
     Mutex::new(open_crashed(dir.path(), config()))
-}
-
-fn keyed(pairs: &[(&str, Option<&str>)]) -> Bytes {
-    let mut builder = BatchBuilder::new(0);
-    for (key, value) in pairs {
-        let value = value.map(str::as_bytes);
-        builder.append(1000, Some(key.as_bytes()), value, &[(b"h", None)]);
-    }
-    Bytes::from(builder.build().unwrap())
 }
 
 fn append(log: &Mutex<Log>, records: &Bytes) {
@@ -205,13 +195,8 @@ fn markers(log: &Mutex<Log>) -> Vec<i64> {
 fn aborted_records_go_at_once_and_their_marker_when_it_marks_nothing() {
     let dir = TempDir::new();
     let log = open(&dir);
-    let transactional = |id, sequence, key: &str, value: &str| {
-        let mut builder = BatchBuilder::new(0)
-            .producer(id, 0, sequence)
-            .transactional();
-        builder.append(1000, Some(key.as_bytes()), Some(value.as_bytes()), &[]);
-        Bytes::from(builder.build().unwrap())
-    };
+    let transactional =
+        |id, sequence, key, value| filled(transaction(id, sequence), [(key, Some(value))]);
     let end = |id, committed| {
         let marker = marker_batch(id, committed);
         log.lock().append(&marker, coordinator(0)).unwrap();

@@ -17,7 +17,9 @@ use crate::log::dir::Identity;
 use crate::log::dirs::LogDirs;
 use crate::log::log::AppendContext;
 use crate::log::read::{Located, Want};
-use crate::log::testkit::{batch, client, coordinator, files_of, marker_batch, producer_batch};
+use crate::log::testkit::{
+    batch, client, coordinator, files_of, marker_batch, producer_batch, single,
+};
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::record::{PartitionRecord, Record, TopicRecord};
@@ -443,9 +445,8 @@ fn producers_and_transactions_move_along() {
     let node = Node::start(dir.path(), None, 0);
     // Producers are forgotten after a day without a record.
     let idempotent = |sequence| {
-        let mut builder = BatchBuilder::new(0).producer(9, 0, sequence);
-        builder.append(clock::wall_ms(), None, Some(b"v"), &[]);
-        bytes::Bytes::from(builder.build().unwrap())
+        let builder = BatchBuilder::new(0).producer(9, 0, sequence);
+        single(builder, clock::wall_ms(), None, Some(b"v"))
     };
     let transactional = |producer| producer_batch(producer, 0, 1, true);
     let partition = node.partition();
