@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::checkpoint::{self, LEADER_EPOCHS};
 use super::config::LogConfig;
 use super::log::{AppendContext, AppendError, Appended, Log};
 use super::read::{Located, LogReader, Slice, Want};
@@ -11,6 +12,7 @@ use super::recover::{self, Progress};
 use super::testkit::*;
 use crate::base::LeaderEpoch;
 use crate::os::disk::{Disk, TempDir};
+use crate::os::sim_disk;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::{Batches, TimestampType};
 use crate::protocol::records::build::BatchBuilder;
@@ -710,4 +712,25 @@ fn a_clock_that_goes_back_hides_nothing_and_keeps_what_is_young() {
     let later = log.retain(40, 1_050_000).unwrap();
     later.doomed.remove().unwrap();
     assert_eq!(log.log_start_offset(), 40);
+}
+
+#[test]
+fn a_leaders_epoch_is_stored_with_its_first_batch() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), small());
+    append(&mut log, &batch(1, 10));
+    let stored = || checkpoint::read_epochs(Disk, &dir.path().join(LEADER_EPOCHS)).unwrap();
+    assert_eq!(stored(), [(0, 0)]);
+    sim_disk::begin();
+    log.begin_epoch(LeaderEpoch(4), 1).unwrap();
+    assert_eq!(
+        sim_disk::end().len(),
+        0,
+        "a leader that only serves reads writes nothing"
+    );
+    assert_eq!(log.reader().latest_epoch(), Some(LeaderEpoch(4)));
+    assert!(!log.is_settled(), "the next append waits for the disk");
+    log.append(&batch(1, 10), client(4)).unwrap();
+    assert_eq!(stored(), [(0, 0), (4, 1)]);
+    assert!(log.is_settled());
 }
