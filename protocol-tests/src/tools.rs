@@ -160,11 +160,21 @@ pub fn java_source_at(file: &str, bootstrap: &str, arguments: &[&str]) -> Runnin
     Running::start(file, &mut java_source_command(file, bootstrap, arguments))
 }
 
+/// The same without a broker.
+#[track_caller]
+pub fn java_source_alone(file: &str, arguments: &[&str]) -> String {
+    let mut command = java_source_with(file, arguments);
+    run(file, &mut command, b"", LIMIT).expect_success().text()
+}
+
 pub(crate) fn java_source_command(file: &str, bootstrap: &str, arguments: &[&str]) -> Command {
+    java_source_with(file, &[&[bootstrap], arguments].concat())
+}
+
+fn java_source_with(file: &str, arguments: &[&str]) -> Command {
     let path = source("java").join(file);
     let path = path.to_str().expect("a plain path");
-    let arguments = [&[bootstrap], arguments].concat();
-    java("log4j2-tools.properties", TOOL_OPTIONS, path, &arguments)
+    java("log4j2-tools.properties", TOOL_OPTIONS, path, arguments)
 }
 
 /// A Java program from Apache Kafka's jars.

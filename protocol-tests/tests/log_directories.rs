@@ -348,6 +348,48 @@ fn a_replica_moves_while_it_is_written_and_outlives_kills() {
 }
 
 /// Sets how fast replicas may move.
+/// A segment of magic 0 and 1 with offsets 0 to 5, as Kafka wrote it.
+const OLD: &[u8] = include_bytes!("../../src/log/testdata/magic0-1.log");
+
+#[test]
+fn batches_of_old_formats_move_as_they_are() {
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    create(&mut asker, "old", &[]);
+    let (first, _) = whereabouts(&mut asker, "old");
+    broker.stop();
+    let (data, other) = (broker.data(), other(&broker));
+    let (from, to) = match first.as_deref() {
+        Some("other") => (other, data),
+        _ => (data, other),
+    };
+    for name in folders(&from.join("old-0"), "0") {
+        fs::remove_file(from.join("old-0").join(name)).unwrap();
+    }
+    let segment = "old-0/00000000000000000000.log";
+    fs::write(from.join(segment), OLD).unwrap();
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    wait_led(&mut asker, "old");
+    let fetched = |asker: &mut Connection| {
+        let answer = asker.ask(12, &protocol_tests::wire::fetch("old", 0));
+        answer.responses[0].partitions[0].records.clone()
+    };
+    assert_eq!(fetched(&mut asker).as_deref(), Some(OLD));
+    assert_eq!(alter(&mut asker, "old", shown(&to)), 0);
+    let name = to.file_name().unwrap().to_string_lossy();
+    wait_moved(&mut asker, "old", &name);
+    assert_eq!(fetched(&mut asker).as_deref(), Some(OLD));
+    assert_eq!(asker.end_offset("old", 0), 6);
+    assert_eq!(produced(&mut asker, "old", b"new"), 0);
+    broker.stop();
+    assert!(fs::read(to.join(segment)).unwrap().starts_with(OLD));
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    wait_led(&mut asker, "old");
+    assert_eq!(asker.end_offset("old", 0), 7);
+}
+
 fn throttle(asker: &mut Connection, bytes_per_second: &str) {
     let config = AlterableConfig::default()
         .with_name(text("replica.alter.log.dirs.io.max.bytes.per.second"))

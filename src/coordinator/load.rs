@@ -10,9 +10,11 @@ use super::group::records::GroupRecord;
 use super::group::{Entry, GroupMachine};
 use crate::machine::Machine;
 use crate::os::clock;
-use crate::protocol::records::batch::{BadBatch, Batch, Batches};
+use crate::protocol::records::batch::{BadBatch, Batch};
 use crate::protocol::records::control::ControlRecord;
 use crate::protocol::records::iter::{BadRecord, Records};
+use crate::protocol::records::legacy::LegacyBatch;
+use crate::protocol::records::stored::{Stored, StoredBatches};
 use crate::replica::fault::Fault;
 use crate::replica::partition::Partition;
 
@@ -47,14 +49,17 @@ pub(super) fn load(
     loop {
         let bytes = partition.read_batches(offset, bytes_at_once)?;
         let before = offset;
-        for batch in Batches::new(&bytes) {
+        for batch in StoredBatches::new(&bytes) {
             // The last batch of a read may be cut, and is read again.
             let Ok(batch) = batch else { break };
-            let at = batch.header.base_offset;
+            let at = batch.header(offset).base_offset;
             let bad = |source| NotLoaded::Batch { offset: at, source };
             batch.check_crc().map_err(bad)?;
-            records += replay(machine, &batch, partition)?;
-            offset = batch.header.next_offset();
+            records += match &batch {
+                Stored::Current(batch) => replay(machine, batch, partition)?,
+                Stored::Legacy(batch) => replay_legacy(machine, batch, partition)?,
+            };
+            offset = batch.last_offset() + 1;
         }
         if offset == before {
             break;
@@ -99,18 +104,51 @@ fn replay(
             continue;
         }
         count += 1;
-        match GroupRecord::decode(key, record.value) {
-            Ok(Some(record)) if header.is_transactional() => {
-                machine.replay(&Entry::Pending(producer, record));
-            }
-            Ok(Some(record)) => machine.replay(&Entry::Record(record)),
-            // Of a kind that a later release writes.
-            Ok(None) => {}
-            Err(error) => {
-                let key = Bytes::copy_from_slice(key);
-                tracing::warn!(partition = %partition.name, offset, ?key, %error, "a record of a group cannot be read and is left out");
-            }
-        }
+        let producer = header.is_transactional().then_some(producer);
+        take(machine, (key, record.value), producer, (partition, offset));
     }
     Ok(count)
+}
+
+/// The same of a batch that an old Kafka has left.
+fn replay_legacy(
+    machine: &mut GroupMachine,
+    batch: &LegacyBatch<'_>,
+    partition: &Partition,
+) -> Result<u64, NotLoaded> {
+    let offset = batch.last_offset();
+    let limit = partition.reader().config().inflated_bytes_max;
+    let bad = |source| NotLoaded::Records { offset, source };
+    let messages = batch.messages(limit).map_err(bad)?;
+    let mut count = 0;
+    for message in messages.iter() {
+        let message = message.map_err(bad)?;
+        let key = message.key().map_err(|source| bad(source.into()))?;
+        let value = message.value().map_err(|source| bad(source.into()))?;
+        let Some(key) = key else { continue };
+        count += 1;
+        take(machine, (key, value), None, (partition, offset));
+    }
+    Ok(count)
+}
+
+/// Takes over a record; one of a producer is pending until its transaction ends.
+fn take(
+    machine: &mut GroupMachine,
+    (key, value): (&[u8], Option<&[u8]>),
+    producer: Option<Producer>,
+    (partition, offset): (&Partition, i64),
+) {
+    match GroupRecord::decode(key, value) {
+        Ok(Some(record)) => match producer {
+            Some(producer) => machine.replay(&Entry::Pending(producer, record)),
+            None => machine.replay(&Entry::Record(record)),
+        },
+        // Of a kind that a later release writes.
+        Ok(None) => {}
+        Err(error) => {
+            let key = Bytes::copy_from_slice(key);
+            tracing::warn!(partition = %partition.name, offset, ?key, %error, "a record of a group cannot be read and is left out");
+        }
+    }
 }

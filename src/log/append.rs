@@ -206,9 +206,10 @@ fn unreadable(bad: &BadRecord) -> ErrorCode {
     match bad {
         BadRecord::Inflate(error) if compress::is_too_much(error) => ErrorCode::MessageTooLarge,
         BadRecord::Inflate(_) | BadRecord::Batch(_) => ErrorCode::UnknownServerError,
-        BadRecord::CutShort { .. } | BadRecord::Malformed { .. } | BadRecord::TooMany => {
-            ErrorCode::InvalidRecord
-        }
+        BadRecord::CutShort { .. }
+        | BadRecord::Malformed { .. }
+        | BadRecord::TooMany
+        | BadRecord::Messages(_) => ErrorCode::InvalidRecord,
     }
 }
 

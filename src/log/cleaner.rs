@@ -24,9 +24,11 @@ use super::producers::LastRecord;
 use super::read::LogReader;
 use super::scan::{Found, Scan};
 use super::segment::{Appending, Segment};
+use super::upgrade;
 use crate::os::disk::File;
-use crate::protocol::records::batch::{Batch, Header};
-use crate::protocol::records::iter::{BadRecord, Record, Records};
+use crate::protocol::records::batch::{BadBatch, Batch, Header};
+use crate::protocol::records::iter::{BadRecord, Records};
+use crate::protocol::records::legacy::{self, LegacyBatch};
 
 /// At least so many bytes are read and written at once.
 const IO_BYTES_MIN: usize = 64 << 10;
@@ -162,6 +164,13 @@ pub(crate) fn clean(mut job: Job<'_>) -> Result<Cleaned, Unfinished> {
         index_bytes: config.segment_index_bytes as u64,
         end,
     };
+    let dirty = segments.partition_point(|segment| segment.base_offset < job.part.first_dirty);
+    let legacy_horizon_ms = match segments[..dirty].last() {
+        Some(clean) => clean
+            .modified_ms()?
+            .saturating_sub(config.delete_retention_ms),
+        None => 0,
+    };
     let parts: Vec<Part> = rest.iter().map(|segment| part(segment)).collect();
     let mut round = Round {
         map: &map,
@@ -172,6 +181,8 @@ pub(crate) fn clean(mut job: Job<'_>) -> Result<Cleaned, Unfinished> {
         now_ms: job.now_ms,
         new_horizon_ms: job.now_ms.saturating_add(config.delete_retention_ms),
         end,
+        legacy_horizon_ms,
+        keeps_legacy_tombstones: true,
     };
     for count in cleanable::groups(&parts, bounds) {
         let (group, after) = rest.split_at(count);
@@ -257,9 +268,8 @@ impl Mapping<'_> {
     }
 
     fn batch(&mut self, segment: &Segment, scan: &mut Scan, found: &Found) -> Result<bool, Fault> {
-        // Messages of magic 0 and 1 stay as they are.
         let Some(header) = found.header else {
-            return Ok(true);
+            return self.legacy_batch(segment, scan, found);
         };
         let batch = parse(segment, scan, found)?;
         if header.is_control() {
@@ -287,6 +297,31 @@ impl Mapping<'_> {
         }
         Ok(true)
     }
+
+    fn legacy_batch(
+        &mut self,
+        segment: &Segment,
+        scan: &mut Scan,
+        found: &Found,
+    ) -> Result<bool, Fault> {
+        let batch = parse_legacy(segment, scan, found)?;
+        let bad = |source| bad_records(segment, found, source);
+        let messages = batch.messages(legacy::INFLATED_BYTES_MAX).map_err(bad)?;
+        for message in messages.iter() {
+            let message = message.map_err(bad)?;
+            let key = message.key().map_err(|source| bad(source.into()))?;
+            // What lies beyond its batch is refused when it is written.
+            let is_dirty = (self.start..=found.last_offset).contains(&message.offset);
+            if let Some(key) = key.filter(|_| is_dirty) {
+                if self.map.is_full() {
+                    return Ok(false);
+                }
+                self.map.put(key, message.offset);
+            }
+            self.stats.map_records_read += 1;
+        }
+        Ok(true)
+    }
 }
 
 /// What one cleaning knows while it writes.
@@ -301,6 +336,11 @@ struct Round<'a> {
     new_horizon_ms: i64,
     /// The last batch before it is not lost, so that the log's last offset is not.
     end: i64,
+    /// Tombstones of magic 0 and 1 have no horizon of their own. They stay in segments that were
+    /// written to after this time, which is some time before the clean part was.
+    legacy_horizon_ms: i64,
+    /// Whether they stay in the segment that is being read.
+    keeps_legacy_tombstones: bool,
 }
 
 /// Writes what stays of neighbours to one new segment and puts it in their place.
@@ -363,6 +403,7 @@ fn write_group(
         let upper = group.get(at + 1).map_or(next, |next| next.base_offset);
         let aborted = round.reader.aborted_between(segment.base_offset, upper)?;
         round.txns.add(aborted);
+        round.keeps_legacy_tombstones = segment.modified_ms()? > round.legacy_horizon_ms;
         let mut scan = scan(segment, 0, job.memory)?;
         while let Some(found) = segment.step(&mut scan)? {
             let checked = scan.check_crc(&found);
@@ -388,35 +429,99 @@ impl Round<'_> {
     ) -> Result<u64, Fault> {
         self.stats.bytes_read += found.size;
         let Some(header) = found.header else {
-            self.stats.bytes_written += found.size;
-            out.add(scan.lend(found)?, appending(found))?;
-            return Ok(found.size);
+            return self.legacy_batch(segment, scan, found, out);
         };
         let batch = parse(segment, scan, found)?;
         self.stats.records_read += u64::try_from(header.records_count).unwrap_or(0);
         let verdict = self.verdict(&batch, out)?;
-        let Filtered { kept, records } = filter::filter(&batch, verdict, |offset, record| {
+        let horizon = header.delete_horizon_ms();
+        let keeps_tombstones = horizon.is_none_or(|horizon| self.now_ms < horizon);
+        let filtered = filter::filter(&batch, verdict, |offset, record| {
+            let is_needed = record.value.is_some() || keeps_tombstones;
             stays(
                 self.map,
-                self.now_ms,
-                &header,
                 &mut self.stats.keyless,
                 offset,
-                record,
+                record.key,
+                is_needed,
             )
         })
         .map_err(|source| bad_records(segment, found, source))?;
-        let mut of = appending(found);
-        let bytes = match &kept {
-            Kept::None => return Ok(0),
-            Kept::Whole => batch.bytes(),
-            Kept::Rewritten(bytes) => {
-                if let Ok(now) = Header::parse(bytes) {
-                    of.max_timestamp = now.max_timestamp;
-                }
-                bytes
-            }
+        if filtered.kept == Kept::Whole {
+            return self.keep(batch.bytes(), filtered.records, appending(found), out);
+        }
+        self.keep_rewritten(segment, found, filtered, out)
+    }
+
+    /// The same of a batch of magic 0 or 1.
+    fn legacy_batch(
+        &mut self,
+        segment: &Segment,
+        scan: &mut Scan,
+        found: &Found,
+        out: &mut Output<'_>,
+    ) -> Result<u64, Fault> {
+        let batch = parse_legacy(segment, scan, found)?;
+        let verdict = Verdict {
+            discard: false,
+            is_spent_marker: false,
+            keep_empty: found.last_offset + 1 == self.end,
+            new_horizon_ms: self.new_horizon_ms,
         };
+        let filtered = upgrade::filter(&batch, verdict, |message| {
+            self.stats.records_read += 1;
+            let is_needed = message.has_value()? || self.keeps_legacy_tombstones;
+            Ok(stays(
+                self.map,
+                &mut self.stats.keyless,
+                message.offset,
+                message.key()?,
+                is_needed,
+            ))
+        })
+        .map_err(|source| bad_records(segment, found, source))?;
+        self.keep_rewritten(segment, found, filtered, out)
+    }
+
+    /// Writes a batch that was made anew, if there is one.
+    fn keep_rewritten(
+        &mut self,
+        segment: &Segment,
+        found: &Found,
+        filtered: Filtered,
+        out: &mut Output<'_>,
+    ) -> Result<u64, Fault> {
+        let Kept::Rewritten(bytes) = filtered.kept else {
+            return Ok(0);
+        };
+        let header = Header::parse(&bytes).map_err(|source| bad_batch(segment, found, source))?;
+        // Nobody has looked at the offsets within a wrapper so far. One that records were deleted
+        // from may begin before its segment.
+        let is_behind =
+            header.base_offset >= out.next_offset && header.last_offset() >= segment.base_offset;
+        if found.header.is_none() && !is_behind {
+            let source = BadBatch::Offsets {
+                base: header.base_offset,
+                delta: header.last_offset_delta,
+            };
+            return Err(bad_batch(segment, found, source));
+        }
+        let of = Appending {
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            max_timestamp: header.max_timestamp,
+            indexed: false,
+        };
+        self.keep(&bytes, filtered.records, of, out)
+    }
+
+    fn keep(
+        &mut self,
+        bytes: &[u8],
+        records: u64,
+        of: Appending,
+        out: &mut Output<'_>,
+    ) -> Result<u64, Fault> {
         out.add(bytes, of)?;
         self.stats.records_written += records;
         self.stats.bytes_written += bytes.len() as u64;
@@ -467,26 +572,22 @@ impl Round<'_> {
     }
 }
 
-/// Whether a record is the newest of its key, and no tombstone whose time is over.
+/// Whether a record is the newest of its key, and `is_needed`: no tombstone whose time is over.
 fn stays(
     map: &OffsetMap,
-    now_ms: i64,
-    header: &Header,
     keyless: &mut u64,
     offset: i64,
-    record: &Record<'_>,
+    key: Option<&[u8]>,
+    is_needed: bool,
 ) -> bool {
     if offset > map.latest_offset() {
         return true;
     }
-    let Some(key) = record.key else {
+    let Some(key) = key else {
         *keyless += 1;
         return false;
     };
-    let is_newest = map.get(key).is_none_or(|newest| offset >= newest);
-    let horizon = header.delete_horizon_ms();
-    let is_needed = record.value.is_some() || horizon.is_none_or(|horizon| now_ms < horizon);
-    is_newest && is_needed
+    is_needed && map.get(key).is_none_or(|newest| offset >= newest)
 }
 
 fn scan(segment: &Segment, from: u64, memory: Memory) -> Result<Scan, Fault> {
@@ -494,11 +595,23 @@ fn scan(segment: &Segment, from: u64, memory: Memory) -> Result<Scan, Fault> {
 }
 
 fn parse<'a>(segment: &Segment, scan: &'a mut Scan, found: &Found) -> Result<Batch<'a>, Fault> {
-    Batch::parse(scan.lend(found)?).map_err(|source| Fault::Batch {
+    Batch::parse(scan.lend(found)?).map_err(|source| bad_batch(segment, found, source))
+}
+
+fn parse_legacy<'a>(
+    segment: &Segment,
+    scan: &'a mut Scan,
+    found: &Found,
+) -> Result<LegacyBatch<'a>, Fault> {
+    LegacyBatch::parse(scan.lend(found)?).map_err(|source| bad_batch(segment, found, source))
+}
+
+fn bad_batch(segment: &Segment, found: &Found, source: BadBatch) -> Fault {
+    Fault::Batch {
         path: segment.log.path(),
         position: found.position,
         source,
-    })
+    }
 }
 
 fn bad_records(segment: &Segment, found: &Found, source: BadRecord) -> Fault {
@@ -525,6 +638,8 @@ struct Output<'a> {
     buffer: Vec<u8>,
     /// Written to the file.
     done: u64,
+    /// Behind the last batch.
+    next_offset: i64,
     bytes_since_index: u64,
     index_interval_bytes: u64,
     buffer_bytes: usize,
@@ -537,6 +652,7 @@ impl<'a> Output<'a> {
             file: segment.log.write()?,
             buffer: Vec::new(),
             done: 0,
+            next_offset: 0,
             bytes_since_index: 0,
             index_interval_bytes: interval,
             buffer_bytes: memory.io_bytes.max(IO_BYTES_MIN),
@@ -549,6 +665,7 @@ impl<'a> Output<'a> {
             self.bytes_since_index = 0;
         }
         self.bytes_since_index += bytes.len() as u64;
+        self.next_offset = batch.last_offset.saturating_add(1);
         let position = self.done + self.buffer.len() as u64;
         self.segment.index(position, batch)?;
         self.buffer.extend_from_slice(bytes);

@@ -14,7 +14,6 @@ use super::txn_index::AbortedTxn;
 use crate::os::disk::{Disk, TempDir};
 use crate::os::sim_disk::{self, Failure};
 use crate::protocol::records::batch::Batches;
-use crate::protocol::records::build::BatchBuilder;
 use crate::protocol::records::iter::Records;
 
 const LATER: i64 = NOW + 1000;
@@ -35,15 +34,6 @@ fn open(dir: &TempDir) -> Mutex<Log> {
     Mutex::new(open_crashed(dir.path(), config()))
 }
 
-fn keyed(pairs: &[(&str, Option<&str>)]) -> Bytes {
-    let mut builder = BatchBuilder::new(0);
-    for (key, value) in pairs {
-        let value = value.map(str::as_bytes);
-        builder.append(1000, Some(key.as_bytes()), value, &[(b"h", None)]);
-    }
-    Bytes::from(builder.build().unwrap())
-}
-
 fn append(log: &Mutex<Log>, records: &Bytes) {
     log.lock().append(records, client(0)).unwrap();
 }
@@ -54,29 +44,8 @@ fn roll(log: &Mutex<Log>) {
     log.roll(end, NOW).unwrap();
 }
 
-/// Compacts what is there to compact, at a time, with a map of so many slots.
 fn clean_with(log: &Mutex<Log>, from: Option<i64>, now_ms: i64, slots: u64) -> Cleaned {
-    let reader = log.lock().reader();
-    let stable = reader.last_stable_offset(reader.log_end_offset());
-    let part = reader.cleanable(stable, from, now_ms).unwrap();
-    let mut old = Vec::new();
-    let cleaned = cleaner::clean(Job {
-        log,
-        part,
-        memory: Memory {
-            map_bytes: slots * 24,
-            load_factor: 0.9,
-            io_bytes: 0,
-        },
-        now_ms,
-        pace: &mut |_| Go::On,
-        old: &mut |doomed| old.push(doomed),
-    })
-    .unwrap();
-    for doomed in old {
-        doomed.remove().unwrap();
-    }
-    cleaned
+    try_clean(log, from, now_ms, slots).unwrap()
 }
 
 fn clean(log: &Mutex<Log>, now_ms: i64) -> Cleaned {
@@ -226,13 +195,8 @@ fn markers(log: &Mutex<Log>) -> Vec<i64> {
 fn aborted_records_go_at_once_and_their_marker_when_it_marks_nothing() {
     let dir = TempDir::new();
     let log = open(&dir);
-    let transactional = |id, sequence, key: &str, value: &str| {
-        let mut builder = BatchBuilder::new(0)
-            .producer(id, 0, sequence)
-            .transactional();
-        builder.append(1000, Some(key.as_bytes()), Some(value.as_bytes()), &[]);
-        Bytes::from(builder.build().unwrap())
-    };
+    let transactional =
+        |id, sequence, key, value| filled(transaction(id, sequence), [(key, Some(value))]);
     let end = |id, committed| {
         let marker = marker_batch(id, committed);
         log.lock().append(&marker, coordinator(0)).unwrap();

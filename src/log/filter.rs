@@ -97,7 +97,7 @@ pub(crate) fn filter(
 
 /// Without records a batch is gone, or only its header is left, which keeps its producer's sequence
 /// and the log's last offset.
-fn emptied(header: &Header, verdict: Verdict) -> Filtered {
+pub(super) fn emptied(header: &Header, verdict: Verdict) -> Filtered {
     let kept = match verdict.keep_empty {
         false => Kept::None,
         true => {

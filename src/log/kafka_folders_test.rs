@@ -381,10 +381,14 @@ fn an_old_segment_is_kept_and_served() {
         panic!("records are there");
     };
     assert!(slice.len < old.len() && slice.len > 100);
-    assert_eq!(
-        reader.newest(6).unwrap().unwrap().timestamp,
-        1_700_000_000_002
-    );
+    let newest = reader.newest(6).unwrap().unwrap();
+    assert_eq!((newest.timestamp, newest.offset), (1_700_000_000_002, 5));
+    let by_time = |time: i64| reader.offset_by_time(1_700_000_000_000 + time, 6).unwrap();
+    assert_eq!(by_time(-1).unwrap().offset, 3);
+    let within = by_time(1).unwrap();
+    assert_eq!((within.timestamp, within.offset), (1_700_000_000_001, 4));
+    assert_eq!(within.leader_epoch.0, -1);
+    assert_eq!(by_time(3), None);
 }
 
 #[test]

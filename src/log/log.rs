@@ -26,9 +26,10 @@ use super::segment::{Appending, Segment};
 use super::settle::Unmade;
 use crate::base::{LeaderEpoch, TopicPartition};
 use crate::protocol::error::ErrorCode;
-use crate::protocol::records::batch::{BadBatch, Batch, Batches, Header};
+use crate::protocol::records::batch::{BadBatch, Batch, Header};
 use crate::protocol::records::control::ControlRecord;
 use crate::protocol::records::iter::Records;
+use crate::protocol::records::stored::{Stored, StoredBatches};
 
 /// A marker's one record is a few bytes; more is not a marker.
 const MARKER_BYTES_MAX: u64 = 1 << 16;
@@ -264,7 +265,9 @@ impl Log {
                 });
             }
         }
-        let rolled = self.write(&header, &checked.records, marker, context.now_ms)?;
+        let head = header.to_bytes();
+        let pieces: [&[u8]; 2] = [&head, &checked.records];
+        let rolled = self.write(&header, &pieces, marker, context.now_ms)?;
         Ok(Appended {
             first_offset: header.base_offset,
             last_offset: header.last_offset(),
@@ -285,18 +288,19 @@ impl Log {
         now_ms: i64,
     ) -> Result<Option<Appended>, AppendError> {
         let mut done: Option<Appended> = None;
-        for batch in Batches::new(records) {
+        for batch in StoredBatches::new(records) {
             let batch = batch.map_err(AppendError::Corrupt)?;
             batch.check_crc().map_err(AppendError::Corrupt)?;
-            let base_offset = batch.header.base_offset;
-            let rolled = match self.begins_inside(&batch.header)? {
+            let header = batch.header(self.log_end_offset());
+            let base_offset = header.base_offset;
+            let rolled = match self.begins_inside(&header)? {
                 Some(start) => self.write_first_replica(&batch, start, now_ms)?,
                 None => self.write_replica(&batch, now_ms)?,
             };
             let before = done.take();
             done = Some(Appended {
                 first_offset: before.map_or(base_offset, |done| done.first_offset),
-                last_offset: batch.header.last_offset(),
+                last_offset: batch.last_offset(),
                 log_append_time_ms: -1,
                 log_start_offset: self.log_start_offset(),
                 is_duplicate: false,
@@ -327,20 +331,25 @@ impl Log {
     /// The segment must begin where its first batch does; what may be read begins later.
     fn write_first_replica(
         &mut self,
-        batch: &Batch<'_>,
+        batch: &Stored<'_>,
         log_start: i64,
         now_ms: i64,
     ) -> Result<bool, AppendError> {
-        self.truncate_fully(batch.header.base_offset, now_ms)?
-            .remove()?;
+        let base_offset = batch.header(log_start).base_offset;
+        self.truncate_fully(base_offset, now_ms)?.remove()?;
         let rolled = self.write_replica(batch, now_ms)?;
         self.advance_log_start(log_start)?;
         Ok(rolled)
     }
 
-    fn write_replica(&mut self, batch: &Batch<'_>, now_ms: i64) -> Result<bool, AppendError> {
-        let marker = read_marker(&batch.header, batch.records_bytes()).unwrap_or_default();
-        Ok(self.write(&batch.header, batch.records_bytes(), marker, now_ms)?)
+    fn write_replica(&mut self, batch: &Stored<'_>, now_ms: i64) -> Result<bool, AppendError> {
+        let header = batch.header(self.log_end_offset());
+        let marker = match batch {
+            Stored::Current(batch) => read_marker(&header, batch.records_bytes()),
+            Stored::Legacy(_) => None,
+        };
+        let marker = marker.unwrap_or_default();
+        Ok(self.write(&header, &[batch.bytes()], marker, now_ms)?)
     }
 
     /// Writes a batch whose offsets are final, and publishes it; says whether a segment was
@@ -348,7 +357,7 @@ impl Log {
     fn write(
         &mut self,
         header: &Header,
-        records: &[u8],
+        pieces: &[&[u8]],
         marker: Option<Marker>,
         now_ms: i64,
     ) -> Result<bool, Fault> {
@@ -374,7 +383,7 @@ impl Log {
             max_timestamp: header.max_timestamp,
             indexed,
         };
-        if let Err(fault) = segment.append(&[&header.to_bytes(), records], batch) {
+        if let Err(fault) = segment.append(pieces, batch) {
             if aborted.is_some() {
                 segment.txn_index.truncate_to(header.base_offset)?;
             }

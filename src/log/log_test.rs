@@ -15,6 +15,7 @@ use crate::os::disk::{Disk, TempDir};
 use crate::os::sim_disk;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::{Batches, TimestampType};
+use crate::protocol::records::build::BatchBuilder;
 use crate::protocol::records::compress::{Codec, Compression};
 
 fn append(log: &mut Log, records: &Bytes) -> Appended {
@@ -197,9 +198,7 @@ fn segments_roll_by_size_age_and_index_space() {
     let mut log = open_crashed(dir.path(), config.clone());
     append(&mut log, &batch(1, 10));
     assert!(!append(&mut log, &batch(1, 10)).rolled);
-    let mut later = crate::protocol::records::build::BatchBuilder::new(0);
-    later.append(1600, None, None, &[]);
-    let later = Bytes::from(later.build().unwrap());
+    let later = single(BatchBuilder::new(0), 1600, None, None);
     assert!(append(&mut log, &later).rolled);
     assert!(!append(&mut log, &later).rolled);
     assert!(append(&mut log, &batch(1, 1900)).rolled);
@@ -234,9 +233,7 @@ fn a_refused_batch_changes_nothing() {
         refused(&mut log, &batch(1, 600)),
         ErrorCode::MessageTooLarge
     );
-    let mut keyless = crate::protocol::records::build::BatchBuilder::new(0);
-    keyless.append(1, None, None, &[]);
-    let keyless = Bytes::from(keyless.build().unwrap());
+    let keyless = single(BatchBuilder::new(0), 1, None, None);
     assert_eq!(refused(&mut log, &keyless), ErrorCode::InvalidRecord);
     assert_eq!(
         refused(&mut log, &marker_batch(1, true)),
@@ -576,9 +573,7 @@ fn offsets_too_far_apart_for_one_segment_begin_another() {
     let mut log = open_crashed(dir.path(), LogConfig::default());
     let far = i64::from(i32::MAX) + 5;
     for base in [3, far, far + 1, far * 3] {
-        let mut builder = crate::protocol::records::build::BatchBuilder::new(base);
-        builder.append(1, Some(b"k"), None, &[]);
-        let sent = Bytes::from(builder.build().unwrap());
+        let sent = single(BatchBuilder::new(base), 1, Some(b"k"), None);
         log.append_as_follower(&sent, 0).unwrap();
     }
     let bases: Vec<_> = log
@@ -631,9 +626,7 @@ fn records_without_a_time_are_as_old_as_their_file() {
     };
     let mut log = open_crashed(dir.path(), config);
     let written_ms = crate::os::clock::wall_ms();
-    let mut builder = crate::protocol::records::build::BatchBuilder::new(0);
-    builder.append(-1, Some(b"k"), Some(&[7; 900]), &[]);
-    let timeless = Bytes::from(builder.build().unwrap());
+    let timeless = single(BatchBuilder::new(0), -1, Some(b"k"), Some(&[7; 900]));
     for _ in 0..5 {
         append(&mut log, &timeless);
     }

@@ -8,8 +8,8 @@
 //! - [`recover`]: opening, after an orderly stop or not; [`resume`]: from an [`anchor`]
 //!   inside a segment on
 //! - [`retention`]: deleting what is old
-//! - [`cleaner`]: compaction, by [`cleanable`], [`offset_map`], [`cleaned_txns`], [`filter`];
-//!   [`swap`]: its result in the place of what it came from
+//! - [`cleaner`]: compaction, by [`cleanable`], [`offset_map`], [`cleaned_txns`], [`filter`] and,
+//!   of old formats, [`upgrade`]; [`swap`]: its result in the place of what it came from
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
 //! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
 //! - [`dirs`], [`dir`]: the directories that hold partitions; [`futures`], [`relocate`]: logs that
@@ -57,6 +57,7 @@ pub(crate) mod tail;
 pub(crate) mod time_index;
 pub(crate) mod truncate;
 pub(crate) mod txn_index;
+pub(crate) mod upgrade;
 
 #[cfg(test)]
 mod cleaner_test;
@@ -68,6 +69,8 @@ mod crash_world_test;
 mod kafka_folders_test;
 #[cfg(test)]
 mod log_test;
+#[cfg(test)]
+mod old_formats_test;
 #[cfg(test)]
 mod resume_test;
 #[cfg(test)]

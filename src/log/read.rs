@@ -15,7 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use super::config::LogConfig;
 use super::epochs::{EpochEnd, Epochs};
 use super::fault::Fault;
-use super::scan::NEARBY;
+use super::scan::{Found, NEARBY};
 use super::segment::Segment;
 use super::tail::Placed;
 use super::time_index::TimestampOffset;
@@ -23,7 +23,8 @@ use super::txn_index::AbortedTxn;
 use crate::base::LeaderEpoch;
 use crate::os::disk::File;
 use crate::protocol::records::batch::Batch;
-use crate::protocol::records::iter::walk;
+use crate::protocol::records::iter::{BadRecord, walk};
+use crate::protocol::records::legacy::LegacyBatch;
 
 /// A log as its readers see it.
 #[derive(Clone, Debug)]
@@ -450,8 +451,18 @@ impl LogReader {
     ) -> Result<Option<TimedOffset>, Fault> {
         let start = self.log_start_offset();
         for segment in segments {
-            if segment.newest()?.timestamp < timestamp {
+            let newest = segment.newest()?.timestamp;
+            let has_times = newest >= 0 || segment.size() == 0;
+            if has_times && newest < timestamp {
                 continue;
+            }
+            // Messages of magic 0 have no times: they count as old as their segment. Kafka looks no
+            // further then, and so do we.
+            if !has_times {
+                match segment.modified_ms()? < timestamp {
+                    true => continue,
+                    false => return Ok(None),
+                }
             }
             let hit = |offset, time| offset >= start && time >= timestamp;
             let from = segment.time_index.floor(timestamp)?.offset.max(start);
@@ -501,42 +512,23 @@ fn search(
         if !promising(found.max_timestamp) {
             continue;
         }
-        let Some(header) = found.header else {
-            let (offset, timestamp) = (found.last_offset, found.max_timestamp);
-            if hit(offset, timestamp) {
-                let leader_epoch = LeaderEpoch(-1);
-                return Ok(Some(TimedOffset {
-                    timestamp,
-                    offset,
-                    leader_epoch,
-                }));
-            }
-            continue;
-        };
-        let path = || segment.log.path();
         let bytes = scan.bytes(&found)?;
-        let batch = Batch::parse(&bytes).map_err(|source| Fault::Batch {
-            path: path(),
-            position: found.position,
-            source,
-        })?;
-        let bad = |source| Fault::Records {
-            path: path(),
-            position: found.position,
-            source,
-        };
         let mut first = None;
-        // A walk, not a list: a stored batch may inflate to anything.
-        walk(&batch, u64::MAX, |shape| {
-            let offset = header.base_offset + i64::from(shape.offset_delta);
-            let timestamp = header.timestamp_of(shape.timestamp_delta);
+        walk_times(&found, &bytes, |offset, timestamp| {
             if first.is_none() && hit(offset, timestamp) {
                 first = Some((offset, timestamp));
             }
         })
-        .map_err(bad)?;
+        .map_err(|source| Fault::Records {
+            path: segment.log.path(),
+            position: found.position,
+            source,
+        })?;
         if let Some((offset, timestamp)) = first {
-            let leader_epoch = LeaderEpoch(header.partition_leader_epoch);
+            let epoch = found
+                .header
+                .map_or(-1, |header| header.partition_leader_epoch);
+            let leader_epoch = LeaderEpoch(epoch);
             return Ok(Some(TimedOffset {
                 timestamp,
                 offset,
@@ -545,6 +537,22 @@ fn search(
         }
     }
     Ok(None)
+}
+
+/// Visits offset and timestamp of each record of a batch. A walk, not a list: a stored batch may
+/// inflate to anything.
+fn walk_times(
+    found: &Found,
+    bytes: &[u8],
+    mut visit: impl FnMut(i64, i64),
+) -> Result<(), BadRecord> {
+    let Some(header) = found.header else {
+        return LegacyBatch::parse(bytes)?.walk(u64::MAX, visit);
+    };
+    walk(&Batch::parse(bytes)?, u64::MAX, |shape| {
+        let offset = header.base_offset + i64::from(shape.offset_delta);
+        visit(offset, header.timestamp_of(shape.timestamp_delta));
+    })
 }
 
 /// The segment that `offset` would be in.

@@ -189,8 +189,9 @@ impl Log {
                 return Ok((segments, plan));
             }
             let more = (oldest + 1).max(2 * known).min(segments.len());
-            for place in known.max(oldest)..more {
-                segments[place].newest_ms = self.newest_ms(&self.segments[place], at.now_ms)?;
+            let both = segments.iter_mut().zip(&self.segments);
+            for (aged, segment) in both.take(more).skip(known.max(oldest)) {
+                aged.newest_ms = self.newest_ms(segment, at.now_ms)?;
             }
             known = more;
         }

@@ -1,7 +1,7 @@
 //! Going over the batches of a segment file by their headers, with large sequential reads.
 //!
-//! Batches of magic 0 and 1 are known by their size and last offset only; Kafka keeps and serves
-//! them, and so do we.
+//! Batches of magic 0 and 1 are known by their size, last offset and newest time only; Kafka keeps
+//! and serves them, and so do we.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use super::fault::{At, Fault};
 use crate::os::disk::File;
 use crate::protocol::records::batch::{BadBatch, FRAME_LEN, Frame, HEADER_LEN, Header};
 use crate::protocol::records::checksum;
+use crate::protocol::records::legacy;
 
 /// Bytes read at once when a whole segment is read.
 pub(crate) const WHOLE: usize = 1 << 20;
@@ -18,8 +19,6 @@ pub(crate) const HEADERS: usize = 64 << 10;
 /// Bytes read at once when a batch is looked for near an index entry.
 pub(crate) const NEARBY: usize = 8 << 10;
 
-/// Where the checksum of magic 0 and 1 begins to count.
-const LEGACY_CHECKED_FROM: u64 = 16;
 const CHECKED_FROM: u64 = 21;
 
 /// A batch in a file.
@@ -133,7 +132,9 @@ impl Scan {
             }
             None => {
                 let mut crc = flate2::Crc::new();
-                self.pass(found, LEGACY_CHECKED_FROM, |bytes| crc.update(bytes))?;
+                self.pass(found, legacy::CHECKED_FROM as u64, |bytes| {
+                    crc.update(bytes)
+                })?;
                 crc.sum()
             }
         };
@@ -217,7 +218,7 @@ fn parse(head: &[u8], position: u64) -> Result<Found, BadBatch> {
                 crc: header.crc,
             })
         }
-        0 | 1 => Ok(Found {
+        0 | 1 => legacy::check_offset(frame.offset).map(|()| Found {
             position,
             size: frame.size as u64,
             base_offset: frame.offset,

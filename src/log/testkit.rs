@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
+use super::cleaner::{self, Cleaned, Go, Job, Memory, Unfinished};
 use super::config::LogConfig;
 use super::files::FileCache;
 use super::log::{AppendContext, Log};
@@ -80,24 +82,58 @@ pub(crate) fn open_crashed(folder: &Path, config: LogConfig) -> Log {
     recover::open(opening(folder, config), &mut |_| ()).unwrap()
 }
 
-/// A batch of `count` records of some length.
-pub(crate) fn batch(count: usize, value_len: usize) -> Bytes {
-    let mut builder = BatchBuilder::new(0);
-    for n in 0..count {
-        let value = vec![b'v'; value_len];
-        builder.append(1000 + n as i64, Some(b"k"), Some(&value), &[]);
+/// A batch of one record, by whoever the builder is of.
+pub(crate) fn single(
+    mut builder: BatchBuilder,
+    at_ms: i64,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+) -> Bytes {
+    builder.append(at_ms, key, value, &[]);
+    Bytes::from(builder.build().unwrap())
+}
+
+/// A batch of these keys and values, by whoever the builder is of.
+pub(crate) fn filled<'a>(
+    mut builder: BatchBuilder,
+    pairs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> Bytes {
+    for (key, value) in pairs {
+        let value = value.map(str::as_bytes);
+        builder.append(1000, Some(key.as_bytes()), value, &[(b"h", None)]);
     }
     Bytes::from(builder.build().unwrap())
 }
 
+/// The same by nobody.
+pub(crate) fn keyed(pairs: &[(&str, Option<&str>)]) -> Bytes {
+    filled(BatchBuilder::new(0), pairs.iter().copied())
+}
+
+/// A batch of `count` records of some length.
+pub(crate) fn batch(count: usize, value_len: usize) -> Bytes {
+    repeated(BatchBuilder::new(0), count, &vec![b'v'; value_len])
+}
+
 /// A batch of one transactional or idempotent producer.
 pub(crate) fn producer_batch(id: i64, sequence: i32, count: usize, transactional: bool) -> Bytes {
-    let mut builder = BatchBuilder::new(0).producer(id, 0, sequence);
-    if transactional {
-        builder = builder.transactional();
-    }
+    let builder = match transactional {
+        true => transaction(id, sequence),
+        false => BatchBuilder::new(0).producer(id, 0, sequence),
+    };
+    repeated(builder, count, b"v")
+}
+
+/// Begins a batch of a producer's transaction.
+pub(crate) fn transaction(id: i64, sequence: i32) -> BatchBuilder {
+    BatchBuilder::new(0)
+        .producer(id, 0, sequence)
+        .transactional()
+}
+
+fn repeated(mut builder: BatchBuilder, count: usize, value: &[u8]) -> Bytes {
     for n in 0..count {
-        builder.append(1000 + n as i64, Some(b"k"), Some(b"v"), &[]);
+        builder.append(1000 + n as i64, Some(b"k"), Some(value), &[]);
     }
     Bytes::from(builder.build().unwrap())
 }
@@ -108,12 +144,8 @@ pub(crate) fn marker_batch(id: i64, committed: bool) -> Bytes {
         committed,
         coordinator_epoch: 1,
     };
-    let mut builder = BatchBuilder::new(0)
-        .producer(id, 0, -1)
-        .transactional()
-        .control();
-    builder.append(2000, Some(&record.key()), Some(&record.value()), &[]);
-    Bytes::from(builder.build().unwrap())
+    let builder = transaction(id, -1).control();
+    single(builder, 2000, Some(&record.key()), Some(&record.value()))
 }
 
 pub(crate) fn client(epoch: i32) -> AppendContext {
@@ -140,6 +172,35 @@ pub(crate) fn small() -> LogConfig {
         index_interval_bytes: 200,
         ..LogConfig::default()
     }
+}
+
+/// Compacts what is there to compact, at a time, with a map of so many slots.
+pub(crate) fn try_clean(
+    log: &Mutex<Log>,
+    from: Option<i64>,
+    now_ms: i64,
+    slots: u64,
+) -> Result<Cleaned, Unfinished> {
+    let reader = log.lock().reader();
+    let stable = reader.last_stable_offset(reader.log_end_offset());
+    let part = reader.cleanable(stable, from, now_ms)?;
+    let mut old = Vec::new();
+    let cleaned = cleaner::clean(Job {
+        log,
+        part,
+        memory: Memory {
+            map_bytes: slots * 24,
+            load_factor: 0.9,
+            io_bytes: 0,
+        },
+        now_ms,
+        pace: &mut |_| Go::On,
+        old: &mut |doomed| old.push(doomed),
+    });
+    for doomed in old {
+        doomed.remove()?;
+    }
+    cleaned
 }
 
 /// The files of a folder with their content.

@@ -17,7 +17,9 @@ use crate::log::dir::Identity;
 use crate::log::dirs::LogDirs;
 use crate::log::log::AppendContext;
 use crate::log::read::{Located, Want};
-use crate::log::testkit::{batch, client, coordinator, marker_batch, producer_batch};
+use crate::log::testkit::{
+    batch, client, coordinator, files_of, marker_batch, producer_batch, single,
+};
 use crate::metadata::changes::Changes;
 use crate::metadata::image::Image;
 use crate::metadata::record::{PartitionRecord, Record, TopicRecord};
@@ -28,6 +30,8 @@ use crate::os::tasks::Tasks;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::Batches;
 use crate::protocol::records::build::BatchBuilder;
+use crate::protocol::records::compress::Codec;
+use crate::protocol::records::legacy::samples::{message, wrapper};
 
 const ME: NodeId = NodeId(1);
 /// Crashes before each operation; what is lost is another matter each time.
@@ -255,6 +259,50 @@ fn a_replica_moves_while_it_is_written_to() {
     assert_eq!(records(&node.partition()), all);
 }
 
+/// The bytes of all segments of the partition, in directory `a` or `b`.
+fn segments(root: &Path, place: &str) -> Vec<u8> {
+    let folder = root.join(place).join("t-0");
+    let files = files_of(&folder).into_iter();
+    let logs = files.filter(|(name, _)| name.ends_with(".log"));
+    logs.flat_map(|(_, content)| content).collect()
+}
+
+#[test]
+fn batches_of_old_formats_move_as_they_are() {
+    let dir = TempDir::new();
+    let node = Node::start(dir.path(), None, 0);
+    let one = |offset, magic| message((offset, magic, 0), 1000 + offset, Some(b"k"), Some(b"v"));
+    let relative = [one(0, 1), one(1, 1), one(2, 1)].concat();
+    let absolute = [one(5, 0), one(9, 0)].concat();
+    let old = [
+        one(0, 0),
+        one(1, 1),
+        wrapper((4, 1), Codec::Gzip, &relative),
+        wrapper((9, 0), Codec::Lz4, &absolute),
+    ];
+    let partition = node.partition();
+    partition.with_log(|log| {
+        let done = log.append_as_follower(&old.concat().into(), 0);
+        assert_eq!(done.unwrap().unwrap().last_offset, 9);
+    });
+    node.append(3);
+    let (bytes, end) = (segments(dir.path(), "a"), node.end());
+    assert_eq!(end, 13);
+    assert_eq!(node.alter(&node.path(1)), ErrorCode::None);
+    node.go_on();
+    node.registers();
+    node.go_on();
+    assert_eq!((node.place().as_str(), node.end()), ("b", 13));
+    assert_eq!(segments(dir.path(), "b"), bytes);
+    let by_time = |time| partition.reader().offset_by_time(time, 13).unwrap();
+    assert_eq!(by_time(1002).map(|found| found.offset), Some(4));
+    node.append(1);
+    let id = node.id(1);
+    drop((node, partition));
+    let node = Node::start(dir.path(), Some(id), 1);
+    assert_eq!((node.place().as_str(), node.end()), ("b", 14));
+}
+
 #[test]
 fn a_move_is_given_up_or_turned_elsewhere() {
     let dir = TempDir::new();
@@ -397,9 +445,8 @@ fn producers_and_transactions_move_along() {
     let node = Node::start(dir.path(), None, 0);
     // Producers are forgotten after a day without a record.
     let idempotent = |sequence| {
-        let mut builder = BatchBuilder::new(0).producer(9, 0, sequence);
-        builder.append(clock::wall_ms(), None, Some(b"v"), &[]);
-        bytes::Bytes::from(builder.build().unwrap())
+        let builder = BatchBuilder::new(0).producer(9, 0, sequence);
+        single(builder, clock::wall_ms(), None, Some(b"v"))
     };
     let transactional = |producer| producer_batch(producer, 0, 1, true);
     let partition = node.partition();

@@ -141,6 +141,18 @@ impl BatchBuilder {
         self.put(delta, timestamp, key, value, (count, &encoded));
     }
 
+    /// Adds a record without headers at an offset of its own, which must be beyond the last.
+    pub(crate) fn append_at(
+        &mut self,
+        offset_delta: i32,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+    ) {
+        debug_assert!(offset_delta > self.last_delta, "offsets grow");
+        self.put(offset_delta, timestamp, key, value, (0, &[]));
+    }
+
     /// Adds a record of another batch at an offset of its own, which must be beyond the last;
     /// its headers are taken as they are encoded.
     pub(crate) fn append_record(&mut self, offset_delta: i32, timestamp: i64, record: &Record<'_>) {
@@ -186,6 +198,11 @@ impl BatchBuilder {
     /// Says that the batch reaches further than its last record, as after compaction.
     pub(crate) fn reach_to(&mut self, last_offset_delta: i32) {
         self.header.last_offset_delta = last_offset_delta;
+    }
+
+    /// What its header says so far.
+    pub(crate) fn header(&self) -> Header {
+        self.header
     }
 
     /// How many records it has.

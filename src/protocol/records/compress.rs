@@ -7,6 +7,7 @@
 use std::io::{self, Read, Write};
 
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
+use twox_hash::XxHash32;
 
 /// How the records of a batch are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -188,16 +189,30 @@ impl<'a> GzipReader<'a> {
     }
 }
 
+/// In the flags of an LZ4 frame: the header has the content's size.
+const LZ4_CONTENT_SIZE: u8 = 0x08;
+
 /// Java's reader insists on a whole frame of version 1 with independent blocks; a frame that only
 /// other readers understand, or put up with, must not get into a log (Lz4BlockInputStream).
 fn check_lz4_frame(bytes: &[u8]) -> io::Result<()> {
     lz4_frame_end(bytes).ok_or_else(|| broken("not a whole LZ4 frame of independent blocks"))
 }
 
+/// The same frame with the right checksum in its header: early writers counted too many bytes
+/// (KAFKA-3160).
+pub(crate) fn mend_lz4_header(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let cut = || broken("an LZ4 frame is cut short");
+    let flags = *bytes.get(4).ok_or_else(cut)?;
+    let end = if flags & LZ4_CONTENT_SIZE == 0 { 6 } else { 14 };
+    let hash = XxHash32::oneshot(0, bytes.get(4..end).ok_or_else(cut)?);
+    let mut mended = bytes.to_vec();
+    *mended.get_mut(end).ok_or_else(cut)? = hash.to_be_bytes()[2];
+    Ok(mended)
+}
+
 fn lz4_frame_end(bytes: &[u8]) -> Option<()> {
     const VERSION_1_INDEPENDENT: u8 = 0x60;
     const BLOCK_CHECKSUM: u8 = 0x10;
-    const CONTENT_SIZE: u8 = 0x08;
     const CONTENT_CHECKSUM: u8 = 0x04;
     let (head, rest) = bytes.split_first_chunk::<6>()?;
     let [0x04, 0x22, 0x4d, 0x18, flags, _] = *head else {
@@ -208,7 +223,7 @@ fn lz4_frame_end(bytes: &[u8]) -> Option<()> {
     }
     let if_set = |flag: u8, len: usize| if flags & flag == 0 { 0 } else { len };
     // The last byte of the descriptor is its checksum.
-    let mut rest = rest.get(if_set(CONTENT_SIZE, 8) + 1..)?;
+    let mut rest = rest.get(if_set(LZ4_CONTENT_SIZE, 8) + 1..)?;
     loop {
         let (size, block) = rest.split_first_chunk::<4>()?;
         // The highest bit says that a block is not compressed.

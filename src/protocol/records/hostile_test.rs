@@ -6,6 +6,8 @@ use super::build::BatchBuilder;
 use super::compress::{Codec, Compression};
 use super::control::ControlRecord;
 use super::iter::{Records, walk};
+use super::legacy::LegacyBatch;
+use super::legacy::samples::{message, wrapper};
 
 /// A small generator, the same on every machine (splitmix64).
 struct Dice(u64);
@@ -70,6 +72,47 @@ fn damaged_batches_are_refused_or_read() {
                             usize::try_from(record.headers_count()).unwrap()
                         );
                     });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_messages_are_refused_or_read() {
+    let seed = 0x5eed_0003;
+    println!("seed {seed:#x}");
+    let mut dice = Dice(seed);
+    for codec in [Codec::None, Codec::Gzip, Codec::Snappy, Codec::Lz4] {
+        for magic in [0, 1] {
+            let inner = |offset| message((offset, magic, 0), 5, Some(b"key"), Some(&[b'v'; 90]));
+            let good = match codec == Codec::None {
+                true => inner(7),
+                false => wrapper((9, magic), codec, &[inner(0), inner(1), inner(9)].concat()),
+            };
+            for _ in 0..2000 {
+                let mut bytes = good.clone();
+                for _ in 0..=dice.below(3) {
+                    let at = dice.below(bytes.len());
+                    bytes[at] = dice.roll().to_le_bytes()[0];
+                }
+                let Ok(batch) = LegacyBatch::parse(&bytes) else {
+                    continue;
+                };
+                let walked = batch.walk(1 << 20, |_, _| ());
+                let Ok(messages) = batch.messages(1 << 20) else {
+                    assert!(walked.is_err());
+                    continue;
+                };
+                let read: Result<Vec<_>, _> = messages.iter().collect();
+                assert_eq!(walked.is_ok(), read.is_ok());
+                for message in read.unwrap_or_default() {
+                    let value = message.value();
+                    assert!(
+                        value.is_err()
+                            || value.ok().flatten().is_some() == message.has_value().unwrap()
+                    );
+                    let _ = message.key();
                 }
             }
         }

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 
 use super::batch::{BadBatch, Batch};
 use super::compress::{self, Codec, Inflate};
+use super::legacy::BadMessages;
 use crate::base::varint;
 
 /// Why the records of a batch cannot be read.
@@ -30,6 +31,9 @@ pub(crate) enum BadRecord {
     /// Bytes are left behind the last record.
     #[error("bytes are left behind the last record")]
     TooMany,
+    /// Messages of magic 0 or 1 are none.
+    #[error(transparent)]
+    Messages(#[from] BadMessages),
 }
 
 /// What a walk tells of a record.
@@ -321,7 +325,8 @@ impl<'a> Record<'a> {
             BadRecord::Batch(_)
             | BadRecord::Inflate(_)
             | BadRecord::Malformed { .. }
-            | BadRecord::TooMany => bad,
+            | BadRecord::TooMany
+            | BadRecord::Messages(_) => bad,
         })
     }
 
