@@ -634,10 +634,9 @@ fn a_full_disk_refuses_records_and_takes_them_again_once_there_is_room() {
 #[track_caller]
 fn refused(broker: &mut Broker) -> String {
     broker.launch();
-    wait("it ends by itself", || !broker.is_alive());
-    let exit = broker.process().wait_exit(LIMIT);
-    assert_eq!(exit.code(), Some(1));
-    broker.process().story()
+    let (exit, said) = broker.ended();
+    assert_eq!(exit.code(), Some(1), "{said}");
+    said
 }
 
 fn rewrite(dir: &Path, key: &str, value: &str) {
@@ -740,6 +739,55 @@ fn nothing_starts_where_no_directory_can_be_used() {
     let said = refused(&mut broker);
     assert!(said.contains("No `meta.properties` found in"), "{said}");
     assert!(fs::read_dir(broker.data()).unwrap().next().is_none());
+}
+
+#[test]
+fn a_new_node_that_ended_at_once_starts_again() {
+    if !only_barnabas() {
+        // Apache Kafka starts where a tool was run before.
+        return;
+    }
+    let mut broker = prepare(&[]);
+    let dirs = format!("{},{}", other(&broker).display(), broker.data().display());
+    broker.set("log.dirs", &dirs);
+    broker.set("metadata.log.dir", shown(&broker.data()));
+    fs::write(broker.data(), "no directory").unwrap();
+    let said = refused(&mut broker);
+    assert!(said.contains("metadata log directory"), "{said}");
+    assert!(!other(&broker).join("meta.properties").exists());
+    fs::remove_file(broker.data()).unwrap();
+    broker.restart();
+    assert!(other(&broker).join("meta.properties").exists());
+}
+
+#[test]
+fn a_directory_of_the_metadata_alone_is_locked_and_looked_at_as_the_others() {
+    let metadata = |broker: &Broker| broker.folder().join("metadata");
+    let mut broker = Broker::prepare(&[]);
+    let path = metadata(&broker);
+    broker.set("metadata.log.dir", shown(&path));
+    broker.restart();
+    let mut second = Broker::prepare(&[]);
+    second.set("metadata.log.dir", shown(&path));
+    if second.kind() == Kind::Barnabas {
+        let said = refused(&mut second);
+        let words = format!(
+            "Failed to acquire lock on file .lock in {}. A Kafka instance in another process or \
+             thread is using this directory.",
+            shown(&path)
+        );
+        assert!(said.contains(&words), "{said}");
+    }
+    broker.stop();
+    assert!(!path.join(".lock").exists());
+    rewrite(&path, "node.id", "2");
+    let said = refused(&mut broker);
+    assert!(said.contains("Stored node id 2 doesn't match"), "{said}");
+    rewrite(&path, "node.id", "1");
+    let own = property(&broker.data(), "directory.id");
+    rewrite(&path, "directory.id", &own);
+    let said = refused(&mut broker);
+    assert!(said.contains("Duplicate directory ID"), "{said}");
 }
 
 #[test]

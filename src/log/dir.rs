@@ -110,14 +110,7 @@ impl LogDir {
     ) -> Result<Self, Fault> {
         let disk = cache.disk();
         disk.create_dir_all(path).at(path)?;
-        let lock = disk.lock(&path.join(LOCK)).map_err(|source| {
-            let path = path.to_owned();
-            if source.kind() == io::ErrorKind::WouldBlock {
-                Fault::Locked { path }
-            } else {
-                Fault::Disk { path, source }
-            }
-        })?;
+        let lock = lock(disk, path)?;
         let id = identify(disk, path, identity)?;
         let previous = Previous::read(disk, path)?;
         let cleaned_to = checkpoint::read_offsets(disk, &path.join(CLEANER_OFFSETS))?;
@@ -441,12 +434,27 @@ impl LogDir {
         let Some(lock) = self.lock.lock().take() else {
             return Ok(());
         };
-        let path = self.path.join(LOCK);
-        // Removed while still held: whoever comes next makes a file of its own.
-        let removed = self.cache.disk().remove_file(&path).at(&path);
-        drop(lock);
-        removed
+        give_back(self.cache.disk(), &self.path, lock)
     }
+}
+
+fn lock(disk: Disk, path: &Path) -> Result<Lock, Fault> {
+    disk.lock(&path.join(LOCK)).map_err(|source| {
+        let path = path.to_owned();
+        if source.kind() == io::ErrorKind::WouldBlock {
+            Fault::Locked { path }
+        } else {
+            Fault::Disk { path, source }
+        }
+    })
+}
+
+fn give_back(disk: Disk, path: &Path, lock: Lock) -> Result<(), Fault> {
+    let path = path.join(LOCK);
+    // Removed while still held: whoever comes next makes a file of its own.
+    let removed = disk.remove_file(&path).at(&path);
+    drop(lock);
+    removed
 }
 
 fn occupied(path: PathBuf) -> Fault {
@@ -454,10 +462,47 @@ fn occupied(path: PathBuf) -> Fault {
     Fault::Malformed { path, why }
 }
 
-/// Says whose directory it is, in one that holds no logs.
-pub(crate) fn format(disk: Disk, path: &Path, identity: &Identity) -> Result<(), Fault> {
-    disk.create_dir_all(path).at(path)?;
-    identify(disk, path, identity).map(drop)
+/// A directory that is this process's alone, whatever it holds: locked until dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    path: PathBuf,
+    id: DirectoryId,
+    disk: Disk,
+    lock: Option<Lock>,
+}
+
+impl Held {
+    /// Takes a directory: makes it if it is not there, locks it, checks or writes whose it is.
+    pub(crate) fn take(disk: Disk, path: &Path, identity: &Identity) -> Result<Self, Fault> {
+        disk.create_dir_all(path).at(path)?;
+        let mut held = Self {
+            path: path.to_owned(),
+            id: DirectoryId::UNASSIGNED,
+            disk,
+            lock: Some(lock(disk, path)?),
+        };
+        held.id = identify(disk, path, identity)?;
+        Ok(held)
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its id.
+    pub(crate) fn id(&self) -> DirectoryId {
+        self.id
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            // One that stays behind locks nobody out.
+            let _ = give_back(self.disk, &self.path, lock);
+        }
+    }
 }
 
 /// Checks whose directory it is; one that says nothing is ours from now on.

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tracing::warn;
 
 use super::config::LogConfig;
-use super::dir::{DoomedFolder, Identity, LogDir, PartitionFolder};
+use super::dir::{DoomedFolder, Held, Identity, LogDir, PartitionFolder};
 use super::fault::Fault;
 use super::files::FileCache;
 use super::log::Log;
@@ -126,6 +126,14 @@ impl LogDirs {
             failed: RwLock::default(),
         };
         (dirs, failed)
+    }
+
+    /// Refuses another directory that has the id of one of these.
+    pub(crate) fn check_unlike(&self, held: &Held) -> Result<(), Fault> {
+        match self.dir(held.id()) {
+            Some(other) => Err(alike(held.id(), other.path(), held.path())),
+            None => Ok(()),
+        }
     }
 
     /// All directories that were named, in their order, in use or not.
@@ -518,15 +526,18 @@ fn unlike(dir: LogDir, others: &[Arc<LogDir>]) -> Result<LogDir, Fault> {
         return Ok(dir);
     };
     dir.unlock()?;
-    Err(Fault::Foreign {
-        path: dir.path().to_owned(),
+    Err(alike(dir.id(), other.path(), dir.path()))
+}
+
+fn alike(id: DirectoryId, first: &Path, second: &Path) -> Fault {
+    Fault::Foreign {
+        path: second.to_owned(),
         words: format!(
-            "Duplicate directory ID {} found. It was the ID of {}, but also of {}",
-            dir.id(),
-            other.path().display(),
-            dir.path().display()
+            "Duplicate directory ID {id} found. It was the ID of {}, but also of {}",
+            first.display(),
+            second.display()
         ),
-    })
+    }
 }
 
 fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
