@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::checkpoint::{self, CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS};
 use super::config::LogConfig;
@@ -68,6 +69,8 @@ pub(crate) struct Folders {
     pub(crate) partitions: Vec<PartitionFolder>,
     /// Deleted before, still to be removed.
     pub(crate) deleted: Vec<DoomedFolder>,
+    /// Those that do not say any more which topic they are of.
+    pub(crate) damaged: Vec<(PartitionFolder, Fault)>,
 }
 
 /// A folder that waits for its removal.
@@ -113,14 +116,14 @@ impl LogDir {
         let lock = lock(disk, path)?;
         let id = identify(disk, path, identity)?;
         let previous = Previous::read(disk, path)?;
-        let cleaned_to = checkpoint::read_offsets(disk, &path.join(CLEANER_OFFSETS))?;
+        let cleaned_to = offsets_or_none(disk, &path.join(CLEANER_OFFSETS))?;
         Ok(Self {
             path: path.to_owned(),
             id,
             cache: Arc::clone(cache),
             lock: Mutex::new(Some(lock)),
             previous,
-            cleaned_to: Mutex::new(cleaned_to.into_iter().collect()),
+            cleaned_to: Mutex::new(cleaned_to),
         })
     }
 
@@ -207,20 +210,27 @@ impl LogDir {
                 }
                 FolderName::Stray | FolderName::Other => continue,
             };
-            let topic_id = match layout::read_topic_id(disk, &path) {
+            let (topic_id, damage) = match layout::read_topic_id(disk, &path) {
+                Ok(topic_id) => (topic_id, None),
                 // A copy's is written before anything of it is durable, and a folder's is durable
                 // before its first batch.
                 Err(Fault::Malformed { .. }) if is_future || !layout::has_batches(disk, &path)? => {
-                    None
+                    (None, None)
                 }
-                topic_id => topic_id?,
+                // Where there are records nobody may guess whose they are.
+                Err(fault) if fault.is_damage() => (None, Some(fault)),
+                Err(fault) => return Err(fault),
             };
-            folders.partitions.push(PartitionFolder {
+            let folder = PartitionFolder {
                 topic_id,
                 partition,
                 path,
                 is_future,
-            });
+            };
+            match damage {
+                Some(fault) => folders.damaged.push((folder, fault)),
+                None => folders.partitions.push(folder),
+            }
         }
         Ok(folders)
     }
@@ -367,6 +377,15 @@ impl LogDir {
     pub(crate) fn delete(&self, log: &mut Log) -> Result<DoomedFolder, Fault> {
         let name = layout::marked_folder(log.partition(), random::uuid(), "-delete");
         self.rename(log, &name)
+    }
+
+    /// The same for the folder of a log that could not be opened.
+    pub(super) fn delete_unopened(&self, folder: &PartitionFolder) -> Result<DoomedFolder, Fault> {
+        let disk = self.cache.disk();
+        let name = layout::marked_folder(&folder.partition, random::uuid(), "-delete");
+        let path = self.path.join(name);
+        disk.rename(&folder.path, &path).at(&folder.path)?;
+        Ok(DoomedFolder { path, disk })
     }
 
     /// Puts aside the folder of a log that the cluster does not know.
@@ -552,16 +571,27 @@ fn stranger(found: &MetaProperties, path: &Path, identity: &Identity) -> Option<
 
 impl Previous {
     fn read(disk: Disk, path: &Path) -> Result<Self, Fault> {
-        let offsets = |name: &str| match checkpoint::read_offsets(disk, &path.join(name)) {
-            Ok(offsets) => Ok(offsets.into_iter().collect()),
-            Err(fault) => Err(fault),
-        };
+        let offsets = |name: &str| offsets_or_none(disk, &path.join(name));
         Ok(Self {
             clean_broker_epoch: take_clean_shutdown(disk, path)?,
             recovery_points: offsets(RECOVERY_POINTS)?,
             log_starts: offsets(LOG_STARTS)?,
             high_watermarks: offsets(HIGH_WATERMARKS)?,
         })
+    }
+}
+
+/// Reads a checkpoint; a damaged one is as good as none, for the logs tell the same or can be read
+/// anew. Only where records were deleted up to an offset inside a segment is not known any more
+/// (LogManager.loadLogs).
+fn offsets_or_none(disk: Disk, path: &Path) -> Result<HashMap<TopicPartition, i64>, Fault> {
+    match checkpoint::read_offsets(disk, path) {
+        Ok(offsets) => Ok(offsets.into_iter().collect()),
+        Err(fault) if fault.is_damage() => {
+            warn!(%fault, "a checkpoint is damaged, the node goes on without it");
+            Ok(HashMap::new())
+        }
+        Err(fault) => Err(fault),
     }
 }
 

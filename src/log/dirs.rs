@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use tracing::warn;
 
 use super::config::LogConfig;
+use super::damaged::Damaged;
 use super::dir::{DoomedFolder, Held, Identity, LogDir, PartitionFolder};
 use super::fault::Fault;
 use super::files::FileCache;
@@ -29,6 +30,8 @@ pub(crate) struct LogDirs {
     pub(super) logs: RwLock<HashMap<TopicPartition, LogHandle>>,
     /// Replicas on their way to another directory, apart from those that are served.
     pub(super) futures: RwLock<HashMap<TopicPartition, LogHandle>>,
+    /// Logs that could not be opened for what they hold.
+    pub(super) damaged: RwLock<HashMap<TopicPartition, Damaged>>,
     /// Directories that failed since they were opened.
     failed: RwLock<Vec<DirectoryId>>,
 }
@@ -123,6 +126,7 @@ impl LogDirs {
             dirs: RwLock::new(dirs),
             logs: RwLock::default(),
             futures: RwLock::default(),
+            damaged: RwLock::default(),
             failed: RwLock::default(),
         };
         (dirs, failed)
@@ -182,6 +186,9 @@ impl LogDirs {
                 }
             };
             loaded.deleted.extend(folders.deleted);
+            for (folder, fault) in folders.damaged {
+                self.note_damaged(&dir, &folder, &fault);
+            }
             let (futures, live): (Vec<_>, VecDeque<_>) = split(folders.partitions);
             let futures = futures.into_iter().map(|one| (one, Arc::clone(&dir)));
             loaded.futures.extend(futures);
@@ -233,7 +240,14 @@ impl LogDirs {
     ) -> Result<Option<LogHandle>, Fault> {
         let config = (loading.config_of)(&folder.partition);
         let mut progress = |progress| (loading.progress)(&folder.partition, progress);
-        let log = dir.open_log(folder, config, loading.now_ms, &mut progress)?;
+        let log = match dir.open_log(folder, config, loading.now_ms, &mut progress) {
+            Ok(log) => log,
+            Err(fault) if fault.is_damage() => {
+                self.note_damaged(dir, folder, &fault);
+                return Ok(None);
+            }
+            Err(fault) => return Err(fault),
+        };
         let handle = LogHandle::new(log, dir, folder.topic_id);
         let mut logs = self.logs.write();
         if logs.contains_key(&folder.partition) {
@@ -393,6 +407,8 @@ impl LogDirs {
             let stays = |handle: &LogHandle| !Arc::ptr_eq(&handle.dir, dir);
             logs.write().retain(|_, handle| stays(handle));
         }
+        let stays = |log: &Damaged| !Arc::ptr_eq(&log.dir, dir);
+        self.damaged.write().retain(|_, log| stays(log));
         let mut failed = self.failed.write();
         if !failed.contains(&dir.id()) {
             failed.push(dir.id());
@@ -564,6 +580,7 @@ fn split(folders: Vec<PartitionFolder>) -> (Vec<PartitionFolder>, VecDeque<Parti
 mod tests {
     use super::*;
     use crate::base::{LeaderEpoch, Uuid};
+    use crate::log::checkpoint;
     use crate::log::testkit::{self, CLEAN, CRASH, NOW, batch, client};
     use crate::os::disk::TempDir;
 
@@ -746,7 +763,43 @@ mod tests {
         drop((dirs, handle));
         // Where there are records nobody may guess whose they are.
         Disk.replace(&path, b"version: 0\ntopic_").unwrap();
-        assert_eq!(open_any(dir.path()).1.failed.len(), 1);
+        let (dirs, _) = open(dir.path());
+        assert!(dirs.is_damaged(&of) && dirs.log(&of).is_none());
+        let doomed = dirs.delete_damaged("t").pop().unwrap();
+        assert!(Disk.exists(doomed.path()) && !dirs.is_damaged(&of));
+    }
+
+    #[test]
+    fn a_damaged_log_and_damaged_checkpoints_leave_the_others_alone() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let (good, bad) = (TopicPartition::new("t", 0), TopicPartition::new("t", 1));
+        for of in [&good, &bad] {
+            let made = dirs.create(of, None, Arc::default(), None, NOW).unwrap();
+            made.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        }
+        assert!(dirs.close(7).is_empty());
+        drop(dirs);
+        for name in [
+            checkpoint::RECOVERY_POINTS,
+            checkpoint::LOG_STARTS,
+            checkpoint::HIGH_WATERMARKS,
+            checkpoint::CLEANER_OFFSETS,
+        ] {
+            Disk.replace(&dir.path().join(name), b"\xff\xff 1").unwrap();
+        }
+        let batches = dir.path().join("t-1/00000000000000000000.log");
+        Disk.replace(&batches, &[b'x'; 200]).unwrap();
+        let (dirs, loaded) = open(dir.path());
+        assert!(loaded.failed.is_empty());
+        assert_eq!(dirs.log(&good).unwrap().reader.log_end_offset(), 3);
+        assert!(dirs.log(&bad).is_none() && dirs.is_damaged(&bad) && !dirs.is_damaged(&good));
+        assert!(dirs.close(8).is_empty());
+        assert_eq!(
+            Disk.read(&batches).unwrap(),
+            [b'x'; 200],
+            "it is left as it is"
+        );
     }
 
     #[test]

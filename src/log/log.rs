@@ -573,8 +573,11 @@ impl Log {
         now_ms: i64,
     ) -> Result<bool, Fault> {
         if self.active.first_timestamp.is_none() {
-            let first = segment.first()?;
-            self.active.first_timestamp = first.map(|first| first.max_timestamp);
+            self.active.first_timestamp = match segment.first() {
+                // A damaged batch has no time that counts.
+                Err(fault) if fault.is_damage() => Some(-1),
+                first => first?.map(|first| first.max_timestamp),
+            };
         }
         let waited = match self.active.first_timestamp {
             Some(first) if first >= 0 => incoming_timestamp.saturating_sub(first),

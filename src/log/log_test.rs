@@ -456,7 +456,7 @@ fn a_flush_raises_the_recovery_point_only_at_its_end() {
 }
 
 #[test]
-fn a_clean_start_reads_no_batch_and_goes_on() {
+fn a_clean_start_recovers_nothing_and_goes_on() {
     let dir = TempDir::new();
     let mut log = open_crashed(dir.path(), small());
     for _ in 0..40 {

@@ -1,6 +1,6 @@
 //! Opening a log (org.apache.kafka.storage.internals.log.LogLoader).
 //!
-//! After an orderly stop nothing of the segments is read. Otherwise everything from the recovery
+//! After an orderly stop only the last batches are looked at. Otherwise everything from the recovery
 //! point on is, and the headers of what its segment holds below: indexes, epochs and producers are
 //! made anew from what is whole, and the log ends where the first batch is not. No index entry is
 //! gone by, for the indexes of a segment are not made durable with its batches. Work that was cut
@@ -9,6 +9,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use tracing::warn;
 
 use super::checkpoint::{self, LEADER_EPOCHS};
 use super::config::LogConfig;
@@ -64,7 +66,7 @@ pub(crate) struct Progress {
 pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
     let disk = open.cache.disk();
     let bases = tidy(&open)?;
-    let (mut segments, reindexed) = open_segments(&open, &bases)?;
+    let (mut segments, mut reindexed) = open_segments(&open, &bases)?;
     for segment in &segments {
         if !segment.txn_index.is_plausible(segment.base_offset)? {
             // Only reading everything again tells which transactions were aborted.
@@ -74,8 +76,13 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     }
     let stored = checkpoint::read_epochs(disk, &open.folder.join(LEADER_EPOCHS));
     let stored = match stored {
-        // Written by rename, so it is whole; a broken one is made anew from the batches.
-        Err(Fault::Malformed { .. }) if !open.is_clean => Vec::new(),
+        // Written by rename, so a crash leaves it whole; a broken one is made anew from all batches.
+        Err(fault @ Fault::Malformed { .. }) => {
+            warn!(partition = %open.partition, %fault, "the epochs of a log are read from its batches");
+            open.is_clean = false;
+            open.recovery_point = 0;
+            Vec::new()
+        }
         stored => stored?,
     };
     let mut epochs = Epochs::load(stored.iter().copied());
@@ -86,7 +93,7 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     };
     let log_end = match &recovered {
         Some(recovered) => recovered.log_end,
-        None => end_of_clean(&open, &segments)?,
+        None => end_of_clean(&open, &segments, &mut reindexed)?,
     };
     let log_start = open.log_start.max(segments[0].base_offset);
     let mut log = assemble(&open, segments, (log_start, log_end), epochs);
@@ -264,8 +271,17 @@ fn reindex(segment: &Segment, config: &LogConfig) -> Result<(), Fault> {
     segment.reset_indexes();
     let mut scan = segment.scan_from(0, HEADERS)?;
     let mut last_indexed = 0;
-    while let Some(found) = segment.step(&mut scan)? {
-        index(segment, &found, &mut last_indexed, config)?;
+    loop {
+        match segment.step(&mut scan) {
+            Ok(Some(found)) => index(segment, &found, &mut last_indexed, config)?,
+            Ok(None) => break,
+            // Who asks for what lies there is told.
+            Err(fault) if fault.is_damage() => {
+                warn!(%fault, "the index of a damaged segment ends before the damage");
+                break;
+            }
+            Err(fault) => return Err(fault),
+        }
     }
     segment.seal()
 }
@@ -557,24 +573,42 @@ fn producers_at(
     Ok(producers)
 }
 
-/// Where a log ends that was closed in order.
-fn end_of_clean(open: &OpenLog, segments: &[Arc<Segment>]) -> Result<i64, Fault> {
+/// Where a log ends that was closed in order: behind its last batch. Whatever the checkpoints say,
+/// nothing is promised that is not there.
+fn end_of_clean(
+    open: &OpenLog,
+    segments: &[Arc<Segment>],
+    reindexed: &mut Segments,
+) -> Result<i64, Fault> {
     let last = segments.last().expect("a log has a segment");
-    if last.size() == 0 {
-        return Ok(last.base_offset);
-    }
-    // An orderly stop leaves a snapshot and a recovery point at the end.
-    let newest = snapshots(open.cache.disk(), &open.folder)?.pop_last();
-    if newest == Some(open.recovery_point) && open.recovery_point > last.base_offset {
-        return Ok(open.recovery_point);
-    }
-    let from = last.offset_index.last()?;
-    let mut scan = last.scan_from(from.position.into(), HEADERS)?;
     let mut end = last.base_offset;
-    while let Some(found) = last.step(&mut scan)? {
-        end = found.last_offset.saturating_add(1);
+    if last.size() == 0 {
+        return Ok(end);
     }
-    Ok(end)
+    let mut scan = last.scan_for(last.offset_index.last()?.offset, NEARBY)?;
+    loop {
+        match scan.next() {
+            Ok(Some(found)) => end = found.last_offset.saturating_add(1),
+            Ok(None) => return Ok(end),
+            Err(Stop::Bad {
+                position,
+                source: BadBatch::CutShort { have, .. },
+            }) => {
+                // What would be appended behind it could not be read.
+                warn!(
+                    partition = %open.partition,
+                    at = position,
+                    bytes = have,
+                    "the last batch of a log that was closed in order is cut short, it is cut off"
+                );
+                last.set_size(position)?;
+                reindex(last, &open.config)?;
+                reindexed.push(Arc::clone(last));
+                return Ok(end);
+            }
+            Err(stop) => return Err(stop.into_fault(last.log.path())),
+        }
+    }
 }
 
 /// The offsets of the snapshots in a folder.

@@ -13,7 +13,7 @@ use super::fault::{At, Fault};
 use super::files::{FileCache, LazyFile};
 use super::layout::{self, Kind};
 use super::offset_index::OffsetIndex;
-use super::scan::{Found, NEARBY, Scan};
+use super::scan::{Found, NEARBY, Scan, Stop};
 use super::tail::{Placed, Tail};
 use super::time_index::{TimeIndex, TimestampOffset};
 use super::txn_index::TxnIndex;
@@ -180,8 +180,7 @@ impl Segment {
         if self.size() == 0 {
             return Ok(None);
         }
-        let from = self.offset_index.floor(offset)?;
-        let mut scan = self.scan_from(from.position.into(), NEARBY)?;
+        let mut scan = self.scan_for(offset, NEARBY)?;
         while let Some(found) = self.step(&mut scan)? {
             if found.last_offset >= offset {
                 return Ok(Some(found));
@@ -224,6 +223,28 @@ impl Segment {
             self.size(),
             chunk,
         ))
+    }
+
+    /// Begins a scan shortly before `offset`, as the index says. That is a hint: where no batch lies
+    /// that fits the entry, the scan begins with the segment. An entry has the last offset of what
+    /// was written at its position at once, and older releases wrote several batches at once.
+    pub(crate) fn scan_for(&self, offset: i64, chunk: usize) -> Result<Scan, Fault> {
+        let entry = self.offset_index.floor(offset)?;
+        let mut scan = self.scan_from(entry.position.into(), chunk)?;
+        if entry.position == 0 {
+            return Ok(scan);
+        }
+        let fits = match scan.peek() {
+            Ok(found) => found.is_some_and(|found| {
+                (self.base_offset..=entry.offset).contains(&found.base_offset)
+            }),
+            Err(Stop::Bad { .. }) => false,
+            Err(Stop::Fault(fault)) => return Err(fault),
+        };
+        match fits {
+            true => Ok(scan),
+            false => self.scan_from(0, chunk),
+        }
     }
 
     /// The next batch of a scan; a bad one is a fault, for the segment was checked before.
@@ -273,8 +294,7 @@ impl Segment {
     /// Finds the newest timestamp: the last index entry, or something newer behind it.
     fn reload_newest(&self) -> Result<(), Fault> {
         let mut newest = self.time_index.last()?;
-        let from = self.offset_index.floor(newest.offset)?;
-        let mut scan = self.scan_from(from.position.into(), NEARBY)?;
+        let mut scan = self.scan_for(newest.offset, NEARBY)?;
         while let Some(found) = self.step(&mut scan)? {
             if found.max_timestamp > newest.timestamp {
                 newest = TimestampOffset {

@@ -98,7 +98,8 @@ impl Background {
         self.wake.notify_one();
     }
 
-    /// Reports a fault of a log: its directory is to be taken out of use.
+    /// Reports a fault of a log. Its directory is to be taken out of use, unless that is as good as
+    /// before.
     pub(crate) fn fail(&self, of: &TopicPartition, fault: &Fault) {
         if fault.is_passing() {
             if self.may_complain() {
@@ -106,10 +107,24 @@ impl Background {
             }
             return;
         }
+        if fault.is_damage() {
+            if self.may_complain() {
+                error!(partition = %of, %fault, "a log is damaged, what needs that part is refused");
+            }
+            return;
+        }
         error!(partition = %of, %fault, "the log directory of a partition fails");
         let path = fault.path().to_owned();
         self.due.lock().failed.push((of.clone(), path));
         self.wake.notify_one();
+    }
+
+    /// Reports that a file of a log was not there for its reader. What is written to the log goes on:
+    /// should its directory be gone, that fails before long.
+    pub(crate) fn miss(&self, of: &TopicPartition, fault: &Fault) {
+        if self.may_complain() {
+            error!(partition = %of, %fault, "a file of a log is gone, what it held is not served");
+        }
     }
 
     /// Whether it was quiet about refused operations for long enough: where there is no room, every

@@ -384,6 +384,11 @@ impl Manager {
         let of = TopicPartition::new(topic.name.clone(), index);
         let key = (topic.id, index);
         let wanted = directory_of(registered, self.node);
+        if self.dirs.is_damaged(&of) {
+            // Told of when it was opened. An empty log would hide what is left of it.
+            self.offline.write().insert(key);
+            return None;
+        }
         if !self.may_be_made(&of, wanted) {
             if self.offline.write().insert(key) {
                 // An empty log elsewhere would hide what was acknowledged.
@@ -449,6 +454,10 @@ impl Manager {
 
     fn remove_topic(&self, id: TopicId, name: &str) {
         self.offline.write().retain(|(topic, _)| *topic != id);
+        for folder in self.dirs.delete_damaged(name) {
+            self.background
+                .remove(self.removal_time(), Doomed::Folder(folder));
+        }
         let mut partitions = self.partitions.write();
         let gone: Vec<_> = partitions
             .extract_if(|(topic, _), _| *topic == id)
