@@ -75,6 +75,9 @@ pub(super) struct Active {
     pub(super) jitter_ms: i64,
     /// Whether it was appended to since [`Log::rest`] looked.
     pub(super) is_busy: bool,
+    /// Where the next segment was to begin, whose making failed. Some of its files may be there, and
+    /// a start would take this segment to end where they begin: nothing is appended to it any more.
+    pub(super) ended_at: Option<i64>,
 }
 
 impl Active {
@@ -90,6 +93,7 @@ impl Active {
             created_ms: now_ms,
             jitter_ms: jitter.min(config.segment_ms),
             is_busy: true,
+            ended_at: None,
         }
     }
 }
@@ -160,19 +164,21 @@ impl Doomed {
         self.segments.is_empty() && self.others.is_empty()
     }
 
-    /// Removes the files; those already gone are no trouble.
+    /// Removes the files; those already gone are no trouble, and one that cannot be removed keeps
+    /// none of the others.
     pub(crate) fn remove(self) -> Result<(), Fault> {
         let files = self.segments.iter().flat_map(|one| one.lazy_files());
         let paths = files.map(|file| file.path()).chain(self.others);
+        let mut removed = Ok(());
         for path in paths {
             match self.cache.disk().remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).at(&path);
+                    removed = removed.and(Err(error).at(&path));
                 }
                 Ok(()) | Err(_) => {}
             }
         }
-        Ok(())
+        removed
     }
 }
 
@@ -508,9 +514,13 @@ impl Log {
         if !self.is_unmade() {
             self.write_epochs(&epochs)?;
         }
+        self.take_epochs(epochs);
+        Ok(())
+    }
+
+    fn take_epochs(&mut self, epochs: Epochs) {
         self.shared.set_epochs(epochs.clone());
         self.epochs = epochs;
-        Ok(())
     }
 
     /// Whether an append need not wait for the disk to know this log.
@@ -552,6 +562,9 @@ impl Log {
         let incoming = header.size() as u64;
         let relative = header.last_offset() - segment.base_offset;
         if relative > i64::from(i32::MAX) {
+            return Ok(true);
+        }
+        if self.active.ended_at.is_some() {
             return Ok(true);
         }
         if size == 0 {
@@ -613,6 +626,10 @@ impl Log {
             base_offset,
             config.segment_index_bytes,
         )?;
+        if self.active.ended_at.is_some_and(|at| at != base_offset) {
+            self.forget_unbegun()?;
+        }
+        self.active.ended_at = Some(base_offset);
         // Left over from an attempt that failed halfway, if anything is there.
         new.set_size(0)?;
         new.reset_indexes();
@@ -624,6 +641,23 @@ impl Log {
         self.segments.push(Arc::new(new));
         self.shared.set_segments(self.segments.clone());
         self.active = Active::new(&config, now_ms);
+        Ok(())
+    }
+
+    /// Removes what there is of a segment whose making failed.
+    pub(super) fn forget_unbegun(&mut self) -> Result<(), Fault> {
+        let Some(base_offset) = self.active.ended_at else {
+            return Ok(());
+        };
+        let disk = self.cache.disk();
+        for kind in [Kind::Log, Kind::OffsetIndex, Kind::TimeIndex] {
+            let path = layout::path(&self.folder, base_offset, kind);
+            if disk.exists(&path) {
+                disk.remove_file(&path).at(&path)?;
+            }
+        }
+        disk.sync_dir(&self.folder).at(&self.folder)?;
+        self.active.ended_at = None;
         Ok(())
     }
 
@@ -647,7 +681,11 @@ impl Log {
         self.shared.set_log_start(offset);
         let mut epochs = self.epochs.clone();
         if epochs.truncate_start(offset) {
-            self.store_epochs(epochs)?;
+            match self.store_epochs(epochs.clone()) {
+                // What makes room must need none. A start corrects what the file says too much.
+                Err(fault) if fault.is_full() => self.take_epochs(epochs),
+                stored => stored?,
+            }
         }
         Ok(true)
     }

@@ -11,6 +11,7 @@ use super::recover::{self, Progress};
 use super::testkit::*;
 use crate::base::LeaderEpoch;
 use crate::os::disk::{Disk, TempDir};
+use crate::os::sim_disk::{self, Failure};
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::{Batches, TimestampType};
 use crate::protocol::records::compress::{Codec, Compression};
@@ -566,6 +567,83 @@ fn an_append_that_fails_halfway_leaves_no_trace() {
         drop(log);
         assert_eq!(contents(&open_crashed(dir.path(), small()).reader()), all);
     }
+}
+
+#[test]
+fn a_segment_that_could_not_be_begun_hides_nothing() {
+    for is_clean in [true, false] {
+        let dir = TempDir::new();
+        let mut log = open_crashed(dir.path(), small());
+        for _ in 0..6 {
+            append(&mut log, &batch(2, 100));
+        }
+        let end = log.log_end_offset();
+        let path = dir.path().join(format!("{end:020}.index"));
+        Disk.create_dir_all(&path).unwrap();
+        for value_len in [900, 1] {
+            // The second would find room, but a start would look for it in the next segment.
+            let sent = batch(1, value_len);
+            assert!(matches!(
+                log.append(&sent, client(0)),
+                Err(AppendError::Fault(_))
+            ));
+        }
+        assert!(dir.path().join(format!("{end:020}.log")).exists());
+        Disk.remove_dir_all(&path).unwrap();
+        append(&mut log, &batch(1, 1));
+        append(&mut log, &batch(1, 900));
+        let all = contents(&log.reader());
+        assert_eq!(all.len(), 8);
+        log.close().unwrap();
+        let mut open = opening(dir.path(), small());
+        open.is_clean = is_clean;
+        open.recovery_point = end + 2;
+        let log = recover::open(open, &mut |_| ()).unwrap();
+        assert_eq!(contents(&log.reader()), all);
+    }
+}
+
+#[test]
+fn what_makes_room_needs_none() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), small());
+    for n in 0..20 {
+        log.append(&batch(2, 100), client(n / 10)).unwrap();
+    }
+    let end = log.log_end_offset();
+    sim_disk::begin();
+    for offset in [15, 25] {
+        sim_disk::fail_after(0, Failure::Full);
+        assert!(log.advance_log_start(offset).unwrap());
+        log.delete_below(offset).unwrap().remove().unwrap();
+    }
+    sim_disk::end();
+    let reader = log.reader();
+    assert_eq!(reader.log_start_offset(), 25);
+    assert_eq!(reader.epoch_of(25), Some(LeaderEpoch(1)));
+    let first = reader.segments()[0].base_offset;
+    assert!(first > 13, "{first}");
+    drop(log);
+    let log = open_crashed(dir.path(), small());
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (first, end));
+    let path = dir.path().join("leader-epoch-checkpoint");
+    let epochs = String::from_utf8(Disk.read(&path).unwrap()).unwrap();
+    assert!(epochs.contains(&format!("1 {}", first.max(20))), "{epochs}");
+}
+
+#[test]
+fn a_log_that_could_not_begin_anew_still_has_a_segment() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), small());
+    append(&mut log, &batch(2, 100));
+    let path = dir.path().join("00000000000000000005.index");
+    Disk.create_dir_all(&path).unwrap();
+    assert!(log.truncate_fully(5, 0).is_err());
+    assert!(log.close().is_err());
+    Disk.remove_dir_all(&path).unwrap();
+    log.truncate_fully(5, 0).unwrap().remove().unwrap();
+    append(&mut log, &batch(2, 100));
+    assert_eq!(contents(&log.reader()).into_keys().collect::<Vec<_>>(), [5]);
 }
 
 /// B216
