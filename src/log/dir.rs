@@ -40,6 +40,9 @@ pub(crate) struct LogDir {
     previous: Previous,
     /// The first offsets that were not compacted, as the file has them.
     cleaned_to: Mutex<HashMap<TopicPartition, i64>>,
+    /// Held while its checkpoints are told of its logs and written: two at once would take away each
+    /// other's file, and the older word must not come last.
+    pub(super) checkpoints: Mutex<()>,
 }
 
 /// What the last process left.
@@ -124,6 +127,7 @@ impl LogDir {
             lock: Mutex::new(Some(lock)),
             previous,
             cleaned_to: Mutex::new(cleaned_to),
+            checkpoints: Mutex::default(),
         })
     }
 

@@ -429,11 +429,10 @@ impl LogDirs {
     /// must not believe them of what is appended from now on. A directory in which that does not
     /// succeed is not used.
     pub(crate) fn correct_checkpoints(&self) -> Vec<FailedDir> {
-        let logs: Vec<_> = self.logs().into_iter().chain(self.futures()).collect();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
-            let here: HashMap<_, _> = logs.iter().filter(here).cloned().collect();
+            let _turn = dir.checkpoints.lock();
+            let here: HashMap<_, _> = self.in_dir(&dir).into_iter().collect();
             let holds = |of: &TopicPartition| {
                 let handle = here.get(of)?;
                 let point = handle.log.lock().recovery_point();
@@ -450,9 +449,15 @@ impl LogDirs {
 
     /// Writes those of one directory, with the replicas on their way there.
     pub(crate) fn checkpoint_one(&self, dir: &Arc<LogDir>) -> Result<(), Fault> {
+        let _turn = dir.checkpoints.lock();
+        checkpoint_dir(dir, &self.in_dir(dir))
+    }
+
+    /// The logs of a directory, with the replicas on their way there.
+    fn in_dir(&self, dir: &Arc<LogDir>) -> Vec<(TopicPartition, LogHandle)> {
         let all = self.logs().into_iter().chain(self.futures());
-        let here = all.filter(|(_, handle)| Arc::ptr_eq(&handle.dir, dir));
-        checkpoint_dir(dir, &here.collect::<Vec<_>>())
+        all.filter(|(_, handle)| Arc::ptr_eq(&handle.dir, dir))
+            .collect()
     }
 
     /// Writes high watermarks, as the caller knows them.
@@ -471,12 +476,10 @@ impl LogDirs {
 
     /// Closes every log and every directory in order.
     pub(crate) fn close(&self, broker_epoch: i64) -> Vec<FailedDir> {
-        let futures = self.futures();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let mut logs = self.logs();
-            logs.extend(futures.clone());
-            logs.retain(|(_, handle)| Arc::ptr_eq(&handle.dir, &dir));
+            let _turn = dir.checkpoints.lock();
+            let logs = self.in_dir(&dir);
             let closed = logs
                 .iter()
                 .try_for_each(|(_, handle)| handle.log.lock().close())
@@ -496,11 +499,10 @@ impl LogDirs {
         &self,
         work: impl Fn(&Arc<LogDir>, &[(TopicPartition, LogHandle)]) -> Result<(), Fault>,
     ) -> Vec<FailedDir> {
-        let logs: Vec<_> = self.logs().into_iter().chain(self.futures()).collect();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
-            let here: Vec<_> = logs.iter().filter(here).cloned().collect();
+            let _turn = dir.checkpoints.lock();
+            let here = self.in_dir(&dir);
             match work(&dir, &here) {
                 Err(fault) if fault.is_full() || fault.is_passing() => {
                     warn!(dir = %dir.path().display(), %fault, "a checkpoint is not written now");
@@ -767,6 +769,25 @@ mod tests {
         assert!(dirs.is_damaged(&of) && dirs.log(&of).is_none());
         let doomed = dirs.delete_damaged("t").pop().unwrap();
         assert!(Disk.exists(doomed.path()) && !dirs.is_damaged(&of));
+    }
+
+    #[test]
+    fn checkpoints_may_be_written_by_several_at_once() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let of = TopicPartition::new("t", 0);
+        let made = dirs.create(&of, None, Arc::default(), None, NOW).unwrap();
+        made.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        assert!(dirs.checkpoint().is_empty());
+                        assert!(dirs.checkpoint_high_watermarks(&|_| Some(3)).is_empty());
+                    }
+                });
+            }
+        });
     }
 
     #[test]
