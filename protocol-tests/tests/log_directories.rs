@@ -18,7 +18,7 @@ use kafka_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
 use kafka_protocol::messages::{
-    AlterReplicaLogDirsRequest, DeleteRecordsRequest, DescribeLogDirsRequest,
+    AlterReplicaLogDirsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
 };
 use kafka_protocol::protocol::StrBytes;
@@ -502,6 +502,90 @@ fn a_directory_that_fails_while_it_runs_takes_its_partitions_along() {
     });
     create(&mut asker, "tc", &[]);
     assert_eq!(produced(&mut asker, "tc", b"new"), 0);
+}
+
+#[test]
+fn a_new_partition_is_made_elsewhere_when_its_directory_fails() {
+    if !only_barnabas() {
+        // Apache Kafka answers KAFKA_STORAGE_ERROR until it is started again.
+        return;
+    }
+    let broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    create(&mut asker, "ta", &[]);
+    fs::rename(other(&broker), broker.folder().join("aside")).unwrap();
+    create(&mut asker, "tb", &[]);
+    wait_led(&mut asker, "tb");
+    assert_eq!(produced(&mut asker, "tb", b"kept"), 0);
+    let place = whereabouts(&mut asker, "tb").0;
+    assert_eq!(place.as_deref(), Some("data"));
+    wait("the directory is out of use", || {
+        describe(&mut asker)["other"] == Err(KAFKA_STORAGE_ERROR)
+    });
+}
+
+#[test]
+fn a_directory_that_lost_its_id_is_served_under_another() {
+    if !only_barnabas() {
+        // Apache Kafka does not start before it is formatted again.
+        return;
+    }
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb"] {
+        create(&mut asker, topic, &[]);
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    broker.stop();
+    for dir in [broker.data(), other(&broker)] {
+        fs::remove_file(dir.join("meta.properties")).unwrap();
+        broker.restart();
+        let mut asker = Connection::open(&broker);
+        for topic in ["ta", "tb"] {
+            wait_led(&mut asker, topic);
+            assert_eq!(all(&mut asker, topic), ["kept"]);
+        }
+        broker.stop();
+    }
+}
+
+#[test]
+fn a_damaged_log_is_refused_alone() {
+    if !only_barnabas() {
+        // Apache Kafka does not start with either of these.
+        return;
+    }
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb", "tc"] {
+        create(&mut asker, topic, &[]);
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    broker.stop();
+    // The length of the first batch, and whose the log is.
+    let log = broker.data().join("ta-0/00000000000000000000.log");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[8] = 0x80;
+    fs::write(&log, bytes).unwrap();
+    fs::write(broker.data().join("tc-0/partition.metadata"), "x").unwrap();
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    wait_led(&mut asker, "tb");
+    assert_eq!(all(&mut asker, "tb"), ["kept"]);
+    for topic in ["ta", "tc"] {
+        assert_eq!(produced(&mut asker, topic, b"more"), KAFKA_STORAGE_ERROR);
+    }
+    assert!(broker.story().contains("a log is damaged"));
+    let request = DeleteTopicsRequest::default()
+        .with_topic_names(vec![topic_name("tc")])
+        .with_timeout_ms(10_000);
+    assert_eq!(asker.ask(3, &request).responses[0].error_code, 0);
+    wait("it is gone", || {
+        folders(&broker.data(), "tc-0")
+            .iter()
+            .all(|name| name.ends_with("-delete"))
+    });
+    broker.stop();
 }
 
 #[test]

@@ -429,7 +429,8 @@ impl Manager {
             Err(NotMade::Failed(failed)) => {
                 self.lose(vec![failed]);
                 self.background.try_again(clock::now());
-                None
+                // Unless it has to be there, it is made in another directory.
+                self.add(topic, index, registered, told)
             }
             Err(NotMade::NoDir) => {
                 error!(partition = %of, "there is no log directory for a partition");
