@@ -496,6 +496,7 @@ impl Log {
         };
         layout::make_folder(self.cache.disk(), &self.folder, topic_id)?;
         self.active_segment().create_files()?;
+        self.active_segment().reserve(&self.config())?;
         self.write_epochs(&self.epochs)?;
         self.unmade = None;
         Ok(())
@@ -635,6 +636,7 @@ impl Log {
         new.reset_indexes();
         new.txn_index.reset()?;
         new.create_files()?;
+        new.reserve(&config)?;
         old.seal()?;
         self.write_snapshot(base_offset)?;
         self.flush.sealed(old);

@@ -604,6 +604,38 @@ fn a_segment_that_could_not_be_begun_hides_nothing() {
 }
 
 #[test]
+fn a_segment_takes_its_full_size_at_once_where_the_topic_wants_that() {
+    let dir = TempDir::new();
+    let config = LogConfig {
+        preallocate: true,
+        ..small()
+    };
+    let len = |base: i64| {
+        let path = dir.path().join(format!("{base:020}.log"));
+        Disk.read(&path).unwrap().len() as u64
+    };
+    let mut log = open_crashed(dir.path(), config.clone());
+    for _ in 0..12 {
+        append(&mut log, &batch(2, 100));
+    }
+    let segments = log.reader().segments();
+    let (last, closed) = segments.split_last().unwrap();
+    assert!(!closed.is_empty() && last.size < 2000);
+    assert_eq!(len(last.base_offset), 2000);
+    for segment in closed {
+        assert_eq!(len(segment.base_offset), segment.size);
+    }
+    let wanted = contents(&log.reader());
+    drop(log);
+    let mut log = open_crashed(dir.path(), config);
+    assert_eq!(contents(&log.reader()), wanted);
+    assert_eq!(len(last.base_offset), last.size);
+    append(&mut log, &batch(2, 100));
+    log.close().unwrap();
+    assert_eq!(contents(&log.reader()).len(), wanted.len() + 1);
+}
+
+#[test]
 fn what_makes_room_needs_none() {
     let dir = TempDir::new();
     let mut log = open_crashed(dir.path(), small());

@@ -163,6 +163,7 @@ fn new_segment(open: &OpenLog) -> Result<Arc<Segment>, Fault> {
     let index_bytes = open.config.segment_index_bytes;
     let segment = Segment::open(&open.cache, &open.folder, base, index_bytes)?;
     segment.create_files()?;
+    segment.reserve(&open.config)?;
     for file in segment.lazy_files() {
         file.release();
     }

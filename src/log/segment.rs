@@ -5,10 +5,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::config::LogConfig;
 use super::fault::{At, Fault};
 use super::files::{FileCache, LazyFile};
 use super::layout::{self, Kind};
@@ -34,6 +35,8 @@ pub(crate) struct Segment {
     pub(crate) txn_index: TxnIndex,
     /// Bytes of whole batches; what the file has beyond is not ours.
     size: AtomicU64,
+    /// Whether the file is longer than its batches, for those to come.
+    is_reserved: AtomicBool,
     newest: Mutex<TimestampOffset>,
     tail: Mutex<Tail>,
 }
@@ -85,6 +88,7 @@ impl Segment {
             time_index,
             txn_index: TxnIndex::open(cache, path(Kind::TxnIndex))?,
             size: AtomicU64::new(size),
+            is_reserved: AtomicBool::new(false),
             newest: Mutex::new(newest),
             tail: Mutex::default(),
         })
@@ -95,6 +99,19 @@ impl Segment {
         self.log.write()?;
         self.offset_index.file().write()?;
         self.time_index.file().write()?;
+        Ok(())
+    }
+
+    /// Takes the full size of a segment on the disk, if the topic wants that, until it is closed. What
+    /// lies beyond the batches after a crash is cut off like anything else that is none.
+    pub(crate) fn reserve(&self, config: &LogConfig) -> Result<(), Fault> {
+        if !config.preallocate {
+            return Ok(());
+        }
+        let file = self.log.write()?;
+        let bytes = config.segment_bytes.min(i32::MAX as u64);
+        file.set_len(bytes.max(self.size())).at(&self.log.path())?;
+        self.is_reserved.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -311,6 +328,9 @@ impl Segment {
     /// given back. Appending to it again is possible.
     pub(crate) fn seal(&self) -> Result<(), Fault> {
         let newest = self.newest();
+        if self.is_reserved.swap(false, Ordering::AcqRel) {
+            self.set_size(self.size())?;
+        }
         self.time_index.close(newest)?;
         self.offset_index.raw().trim()?;
         self.time_index.raw().trim()?;

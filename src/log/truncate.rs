@@ -70,6 +70,7 @@ impl Log {
         // Should this fail, the next append sees to it that the names are durable.
         let is_settled = std::mem::take(&mut self.is_settled);
         self.active_segment().create_files()?;
+        self.active_segment().reserve(&config)?;
         self.cache.disk().sync_dir(&self.folder).at(&self.folder)?;
         self.is_settled = is_settled;
         self.store_epochs(Epochs::default())?;
