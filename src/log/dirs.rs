@@ -434,6 +434,16 @@ impl LogDirs {
             let _turn = dir.checkpoints.lock();
             let here: HashMap<_, _> = self.in_dir(&dir).into_iter().collect();
             let holds = |of: &TopicPartition| {
+    /// Writes the recovery points alone.
+    pub(crate) fn checkpoint_points(&self) -> Vec<FailedDir> {
+        self.in_each_dir(write_points)
+    }
+
+    /// Writes the log starts alone.
+    pub(crate) fn checkpoint_starts(&self) -> Vec<FailedDir> {
+        self.in_each_dir(write_starts)
+    }
+
                 let handle = here.get(of)?;
                 let point = handle.log.lock().recovery_point();
                 Some((point, handle.reader.log_start_offset()))
@@ -563,12 +573,20 @@ fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Re
         (of.clone(), handle.log.lock().recovery_point())
     };
     let points: Vec<_> = logs.iter().map(point).collect();
-    dir.write_recovery_points(&points)?;
+    dir.write_recovery_points(&points)
+}
+
+fn write_starts(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
     let start = |(of, handle): &(TopicPartition, LogHandle)| {
         let start = handle.reader.log_start_offset();
         let first = handle.reader.segments().first().map(|one| one.base_offset);
         (first < Some(start)).then(|| (of.clone(), start))
     };
+    write_points(dir, logs)?;
+    write_starts(dir, logs)
+}
+
+fn write_points(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
     let starts: Vec<_> = logs.iter().filter_map(start).collect();
     dir.write_log_starts(&starts)
 }

@@ -531,6 +531,7 @@ impl Manager {
             let next = [
                 rounds.high_watermarks,
                 rounds.points,
+                rounds.starts,
                 self.background.next_due(),
             ];
             let next = next.into_iter().flatten().min();
@@ -600,8 +601,11 @@ impl Manager {
             failed.extend(self.checkpoint_high_watermarks());
         }
         if checkpoints.points {
-            failed.extend(self.dirs.checkpoint());
+            failed.extend(self.dirs.checkpoint_points());
             self.rest();
+        }
+        if checkpoints.starts {
+            failed.extend(self.dirs.checkpoint_starts());
         }
         self.lose(failed);
         self.can_go_on()
@@ -704,17 +708,19 @@ struct DueCheckpoints {
 
 impl DueCheckpoints {
     fn any(self) -> bool {
-        self.high_watermarks || self.points
+        self.high_watermarks || self.points || self.starts
     }
 }
 
 impl Rounds {
+    starts: Option<Instant>,
     fn arm(&mut self, now: Instant, options: &Options) {
         let file = options.file();
         let after = |ms: i64| now + Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         let watermarks = after(file.replica_high_watermark_checkpoint_interval_ms);
         let points = after(file.log_flush_offset_checkpoint_interval_ms.into());
         self.high_watermarks.get_or_insert(watermarks);
+    starts: bool,
         self.points.get_or_insert(points);
     }
 
@@ -731,6 +737,8 @@ async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => clock::sleep_until(at).await,
         None => std::future::pending().await,
+        let starts = after(file.log_flush_start_offset_checkpoint_interval_ms.into());
+        self.starts.get_or_insert(starts);
     }
 }
 
@@ -738,6 +746,7 @@ async fn sleep_until(at: Option<Instant>) {
 fn registered<'a>(
     image: &'a Image,
     of: &TopicPartition,
+            starts: ripe(&mut self.starts),
 ) -> Option<(&'a Arc<Topic>, &'a Arc<topics::Partition>)> {
     let topic = image.topics.by_name(&of.topic)?;
     Some((topic, topic.partitions.get(&of.partition)?))
