@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -525,6 +526,36 @@ fn a_new_partition_is_made_elsewhere_when_its_directory_fails() {
 }
 
 #[test]
+fn a_folder_that_is_taken_away_concerns_its_partition_alone() {
+    if !only_barnabas() {
+        // Apache Kafka ends with the next segment.
+        return;
+    }
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb", "tc"] {
+        create(&mut asker, topic, &[("segment.bytes", "1048576")]);
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    fs::remove_dir_all(broker.data().join("ta-0")).unwrap();
+    let value = vec![b'x'; 600_000];
+    wait("the next segment is begun", || {
+        produced(&mut asker, "ta", &value) == KAFKA_STORAGE_ERROR
+    });
+    assert_eq!(produced(&mut asker, "tc", b"kept"), 0);
+    assert_eq!(produced(&mut asker, "tb", b"kept"), 0);
+    assert_eq!(produced(&mut asker, "ta", b"lost"), KAFKA_STORAGE_ERROR);
+    broker.stop();
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    for (topic, kept) in [("ta", 0), ("tb", 2), ("tc", 2)] {
+        wait_led(&mut asker, topic);
+        assert_eq!(all(&mut asker, topic).len(), kept);
+        assert_eq!(produced(&mut asker, topic, b"new"), 0);
+    }
+}
+
+#[test]
 fn a_directory_that_lost_its_id_is_served_under_another() {
     if !only_barnabas() {
         // Apache Kafka does not start before it is formatted again.
@@ -711,6 +742,34 @@ fn a_full_disk_refuses_records_and_takes_them_again_once_there_is_room() {
     assert_eq!(end, count + 1);
     let last = asker.fetch("full", i64::try_from(count).unwrap());
     assert_eq!(last[0].1, "room");
+    drop(small);
+}
+
+#[test]
+fn a_new_partition_is_made_where_there_is_room() {
+    if !only_barnabas() {
+        // Apache Kafka takes the full directory out of use.
+        return;
+    }
+    let mut broker = prepare(&[]);
+    let small = Small::mount(&other(&broker), "1m");
+    broker.restart();
+    let filling = other(&broker).join("filling");
+    let mut file = fs::File::create(&filling).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb", "tc"] {
+        create(&mut asker, topic, &[]);
+        let place = whereabouts(&mut asker, topic).0;
+        assert_eq!(place.as_deref(), Some("data"));
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    drop(file);
+    fs::remove_file(&filling).unwrap();
+    create(&mut asker, "td", &[]);
+    let place = whereabouts(&mut asker, "td").0;
+    assert_eq!(place.as_deref(), Some("other"));
+    broker.stop();
     drop(small);
 }
 

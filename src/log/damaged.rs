@@ -34,6 +34,27 @@ impl LogDirs {
         self.damaged.write().insert(of, damaged);
     }
 
+    /// Takes a log out of use of which files are gone; says whether it was in use.
+    pub(crate) fn give_up(&self, of: &TopicPartition) -> bool {
+        let Some(handle) = self.logs.write().remove(of) else {
+            return false;
+        };
+        error!(
+            partition = %of,
+            "files of a log are gone, its partition is not served until the node starts again"
+        );
+        let folder = PartitionFolder {
+            partition: of.clone(),
+            path: handle.log.lock().folder().to_owned(),
+            topic_id: handle.topic_id,
+            is_future: false,
+        };
+        let dir = handle.dir;
+        let damaged = Damaged { folder, dir };
+        self.damaged.write().insert(of.clone(), damaged);
+        true
+    }
+
     /// Whether a partition has a log here that could not be opened, and no other.
     pub(crate) fn is_damaged(&self, of: &TopicPartition) -> bool {
         self.damaged.read().contains_key(of) && self.log(of).is_none()
@@ -43,13 +64,13 @@ impl LogDirs {
     pub(crate) fn delete_damaged(&self, topic: &str) -> Vec<DoomedFolder> {
         let mut damaged = self.damaged.write();
         let gone = damaged.extract_if(|of, _| &*of.topic == topic);
-        let gone = gone.filter_map(|(of, log)| {
-            let doomed = log.dir.delete_unopened(&log.folder);
-            doomed
-                .inspect_err(|fault| {
-                    error!(partition = %of, %fault, "a damaged log cannot be taken away");
-                })
-                .ok()
+        let gone = gone.filter_map(|(of, log)| match log.dir.delete_unopened(&log.folder) {
+            Ok(doomed) => Some(doomed),
+            Err(fault) if fault.is_not_found() => None,
+            Err(fault) => {
+                error!(partition = %of, %fault, "a damaged log cannot be taken away");
+                None
+            }
         });
         gone.collect()
     }

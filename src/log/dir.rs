@@ -141,6 +141,11 @@ impl LogDir {
         self.id
     }
 
+    /// Whether it is where it was.
+    pub(crate) fn is_there(&self) -> bool {
+        self.cache.disk().exists(&self.path.join(META_PROPERTIES))
+    }
+
     /// The broker epoch of the process that closed it in order, if one did.
     pub(crate) fn clean_broker_epoch(&self) -> Option<i64> {
         self.previous.clean_broker_epoch

@@ -292,7 +292,7 @@ impl LogDirs {
             .collect()
     }
 
-    /// Makes a log in the directory wanted, or in that with the fewest. A log that is there already
+    /// Makes a log in the directory wanted, or in that with the fewest that has room. A log that is there already
     /// is given back, and told its topic's id if it does not know it.
     pub(crate) fn create(
         &self,
@@ -303,7 +303,7 @@ impl LogDirs {
         now_ms: i64,
     ) -> Result<LogHandle, NotMade> {
         self.place(of, topic_id, wanted, |dir| {
-            dir.create_log(of, topic_id, config, now_ms)
+            dir.create_log(of, topic_id, config.clone(), now_ms)
         })
     }
 
@@ -318,7 +318,7 @@ impl LogDirs {
         now_ms: i64,
     ) -> Result<LogHandle, NotMade> {
         self.place(of, topic_id, wanted, |dir| {
-            dir.create_log_later(of, topic_id, config, now_ms)
+            dir.create_log_later(of, topic_id, config.clone(), now_ms)
         })
     }
 
@@ -327,23 +327,31 @@ impl LogDirs {
         of: &TopicPartition,
         topic_id: Option<TopicId>,
         wanted: Option<DirectoryId>,
-        make: impl FnOnce(&LogDir) -> Result<Log, Fault>,
+        make: impl Fn(&LogDir) -> Result<Log, Fault>,
     ) -> Result<LogHandle, NotMade> {
-        let known = self.log(of);
-        let dir = known
-            .as_ref()
-            .map(|handle| Arc::clone(&handle.dir))
-            .or_else(|| wanted.and_then(|id| self.dir(id)))
-            .or_else(|| self.emptiest())
-            .ok_or(NotMade::NoDir)?;
-        let made = match known {
-            Some(handle) => self.identify(of, handle, topic_id),
-            None => make(&dir).map(|log| self.register(log, &dir, topic_id)),
-        };
-        made.map_err(|fault| match fault.spares_directory() {
+        let not_made = |dir, fault: Fault| match fault.spares_directory() {
             true => NotMade::Hindered(fault),
-            false => NotMade::Failed(self.fail(&dir, fault)),
-        })
+            false => NotMade::Failed(self.fail(dir, fault)),
+        };
+        if let Some(known) = self.log(of) {
+            let dir = Arc::clone(&known.dir);
+            let identified = self.identify(of, known, topic_id);
+            return identified.map_err(|fault| not_made(&dir, fault));
+        }
+        let dirs = match wanted.and_then(|id| self.dir(id)) {
+            Some(dir) => vec![dir],
+            None => self.emptiest_first(),
+        };
+        let mut result = Err(NotMade::NoDir);
+        for dir in dirs {
+            result = match make(&dir) {
+                Ok(log) => return Ok(self.register(log, &dir, topic_id)),
+                // Another may have room.
+                Err(fault) if fault.is_full() => result.or(Err(NotMade::Hindered(fault))),
+                Err(fault) => return Err(not_made(&dir, fault)),
+            };
+        }
+        result
     }
 
     /// A crash may have taken what the folder of an empty log said of itself.
@@ -361,13 +369,15 @@ impl LogDirs {
         Ok(handle)
     }
 
-    fn emptiest(&self) -> Option<Arc<LogDir>> {
+    fn emptiest_first(&self) -> Vec<Arc<LogDir>> {
         let (logs, futures) = (self.logs.read(), self.futures.read());
         let count = |dir: &Arc<LogDir>| {
             let here = |handle: &&LogHandle| Arc::ptr_eq(&handle.dir, dir);
             logs.values().chain(futures.values()).filter(here).count()
         };
-        self.dirs().into_iter().min_by_key(count)
+        let mut dirs = self.dirs();
+        dirs.sort_by_cached_key(count);
+        dirs
     }
 
     /// Takes a log out of use and renames its folder, durably after [`LogDirs::sync`]; what is left
@@ -424,16 +434,6 @@ impl LogDirs {
         self.in_each_dir(checkpoint_dir)
     }
 
-    /// Rewrites the checkpoints that say more than holds of the logs that were loaded: the last
-    /// process may have ended between a truncation or a deletion and their writing, and a start
-    /// must not believe them of what is appended from now on. A directory in which that does not
-    /// succeed is not used.
-    pub(crate) fn correct_checkpoints(&self) -> Vec<FailedDir> {
-        let mut failed = Vec::new();
-        for dir in self.dirs() {
-            let _turn = dir.checkpoints.lock();
-            let here: HashMap<_, _> = self.in_dir(&dir).into_iter().collect();
-            let holds = |of: &TopicPartition| {
     /// Writes the recovery points alone.
     pub(crate) fn checkpoint_points(&self) -> Vec<FailedDir> {
         self.in_each_dir(write_points)
@@ -444,6 +444,16 @@ impl LogDirs {
         self.in_each_dir(write_starts)
     }
 
+    /// Rewrites the checkpoints that say more than holds of the logs that were loaded: the last
+    /// process may have ended between a truncation or a deletion and their writing, and a start
+    /// must not believe them of what is appended from now on. A directory in which that does not
+    /// succeed is not used.
+    pub(crate) fn correct_checkpoints(&self) -> Vec<FailedDir> {
+        let mut failed = Vec::new();
+        for dir in self.dirs() {
+            let _turn = dir.checkpoints.lock();
+            let here: HashMap<_, _> = self.in_dir(&dir).into_iter().collect();
+            let holds = |of: &TopicPartition| {
                 let handle = here.get(of)?;
                 let point = handle.log.lock().recovery_point();
                 Some((point, handle.reader.log_start_offset()))
@@ -569,6 +579,11 @@ fn alike(id: DirectoryId, first: &Path, second: &Path) -> Fault {
 }
 
 fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
+    write_points(dir, logs)?;
+    write_starts(dir, logs)
+}
+
+fn write_points(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
     let point = |(of, handle): &(TopicPartition, LogHandle)| {
         (of.clone(), handle.log.lock().recovery_point())
     };
@@ -582,11 +597,6 @@ fn write_starts(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Resu
         let first = handle.reader.segments().first().map(|one| one.base_offset);
         (first < Some(start)).then(|| (of.clone(), start))
     };
-    write_points(dir, logs)?;
-    write_starts(dir, logs)
-}
-
-fn write_points(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
     let starts: Vec<_> = logs.iter().filter_map(start).collect();
     dir.write_log_starts(&starts)
 }

@@ -54,6 +54,14 @@ impl Doomed {
     }
 }
 
+/// An operation that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) path: PathBuf,
+    /// What it was about was not there.
+    pub(crate) is_gone: bool,
+}
+
 /// What is due as soon as possible, or at its time.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
@@ -61,8 +69,8 @@ pub(crate) struct Due {
     pub(crate) flushes: HashSet<TopicPartition>,
     /// Logs with records that must be durable soon, with their time.
     pub(crate) flushes_later: Vec<(Instant, TopicPartition)>,
-    /// Partitions whose directory failed, and where.
-    pub(crate) failed: Vec<(TopicPartition, PathBuf)>,
+    /// Partitions with which an operation failed.
+    pub(crate) failed: Vec<(TopicPartition, Failure)>,
     /// Folders and files to remove, with their time.
     pub(crate) doomed: Vec<(Instant, Doomed)>,
     /// When logs that could not be made are tried again.
@@ -113,9 +121,12 @@ impl Background {
             }
             return;
         }
-        error!(partition = %of, %fault, "the log directory of a partition fails");
-        let path = fault.path().to_owned();
-        self.due.lock().failed.push((of.clone(), path));
+        error!(partition = %of, %fault, "an operation on a log failed");
+        let failure = Failure {
+            path: fault.path().to_owned(),
+            is_gone: fault.is_not_found(),
+        };
+        self.due.lock().failed.push((of.clone(), failure));
         self.wake.notify_one();
     }
 

@@ -2,7 +2,7 @@
 //! is due in the background.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use tracing::{debug, error, info, warn};
 
-use super::background::{Background, Doomed};
+use super::background::{Background, Doomed, Failure};
 use super::cleaner_stats;
 use super::config::{self, Told};
 use super::moving::Moves;
@@ -590,8 +590,8 @@ impl Manager {
                 warn!(%fault, "deleted files cannot be removed");
             }
         }
-        for (of, path) in due.failed {
-            self.fail(&of, &path);
+        for (of, failure) in due.failed {
+            self.fail(&of, failure);
         }
         if due.again.is_some() {
             self.try_again();
@@ -642,15 +642,30 @@ impl Manager {
     }
 
     /// Takes the directory out of use in which an operation on a partition failed.
-    fn fail(&self, of: &TopicPartition, path: &Path) {
-        let around = self.dirs.around(path);
+    fn fail(&self, of: &TopicPartition, Failure { path, is_gone }: Failure) {
+        let around = self.dirs.around(&path);
         let dir = around.or_else(|| self.dirs.log(of).map(|log| log.dir));
         if let Some(dir) = dir {
+            if is_gone && dir.is_there() {
+                self.lose_log(of);
+                return;
+            }
             let fault = Fault::Malformed {
                 path: dir.path().to_owned(),
                 why: "an operation on it did not succeed",
             };
             self.lose_dir(&dir, fault);
+        }
+    }
+
+    /// Somebody took files of a log away; its directory is as good as before.
+    fn lose_log(&self, of: &TopicPartition) {
+        let lost = self.all().into_iter().find(|one| one.name == *of);
+        if let Some(partition) = lost
+            && self.dirs.give_up(of)
+        {
+            partition.take_offline();
+            self.abandon(&partition);
         }
     }
 
@@ -698,12 +713,14 @@ impl Manager {
 struct Rounds {
     high_watermarks: Option<Instant>,
     points: Option<Instant>,
+    starts: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct DueCheckpoints {
     high_watermarks: bool,
     points: bool,
+    starts: bool,
 }
 
 impl DueCheckpoints {
@@ -713,15 +730,15 @@ impl DueCheckpoints {
 }
 
 impl Rounds {
-    starts: Option<Instant>,
     fn arm(&mut self, now: Instant, options: &Options) {
         let file = options.file();
         let after = |ms: i64| now + Duration::from_millis(u64::try_from(ms).unwrap_or(0));
         let watermarks = after(file.replica_high_watermark_checkpoint_interval_ms);
         let points = after(file.log_flush_offset_checkpoint_interval_ms.into());
         self.high_watermarks.get_or_insert(watermarks);
-    starts: bool,
         self.points.get_or_insert(points);
+        let starts = after(file.log_flush_start_offset_checkpoint_interval_ms.into());
+        self.starts.get_or_insert(starts);
     }
 
     fn take(&mut self, now: Instant) -> DueCheckpoints {
@@ -729,6 +746,7 @@ impl Rounds {
         DueCheckpoints {
             high_watermarks: ripe(&mut self.high_watermarks),
             points: ripe(&mut self.points),
+            starts: ripe(&mut self.starts),
         }
     }
 }
@@ -737,8 +755,6 @@ async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => clock::sleep_until(at).await,
         None => std::future::pending().await,
-        let starts = after(file.log_flush_start_offset_checkpoint_interval_ms.into());
-        self.starts.get_or_insert(starts);
     }
 }
 
@@ -746,7 +762,6 @@ async fn sleep_until(at: Option<Instant>) {
 fn registered<'a>(
     image: &'a Image,
     of: &TopicPartition,
-            starts: ripe(&mut self.starts),
 ) -> Option<(&'a Arc<Topic>, &'a Arc<topics::Partition>)> {
     let topic = image.topics.by_name(&of.topic)?;
     Some((topic, topic.partitions.get(&of.partition)?))
