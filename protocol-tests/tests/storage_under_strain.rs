@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kafka_protocol::records::Record;
-use protocol_tests::bench::measure::trace;
+use protocol_tests::bench::measure::{bytes_read, trace};
 use protocol_tests::wire::{self, Connection, produce};
 use protocol_tests::{Broker, Chance, only_barnabas, topics};
 
@@ -61,7 +61,12 @@ fn read(client: &mut Connection, topic: &str) -> BTreeMap<i64, (usize, usize)> {
 
 /// How far a topic is compacted, as the checkpoint says.
 fn cleaned_to(broker: &Broker, topic: &str) -> i64 {
-    let text = fs::read_to_string(broker.data().join("cleaner-offset-checkpoint"));
+    checkpointed(broker, "cleaner-offset-checkpoint", topic)
+}
+
+/// What a checkpoint says of a topic.
+fn checkpointed(broker: &Broker, name: &str, topic: &str) -> i64 {
+    let text = fs::read_to_string(broker.data().join(name));
     let text = text.unwrap_or_default();
     let line = text
         .lines()
@@ -193,4 +198,40 @@ fn an_acknowledgement_waits_for_the_disk_where_the_topic_asks_for_it() {
     assert!(syncs >= WATCHED && answers >= WATCHED, "{syncs} {answers}");
     let (syncs, answers) = watch(&broker, "quick", false);
     assert!(syncs < WATCHED && answers >= WATCHED, "{syncs} {answers}");
+}
+
+#[test]
+fn a_start_after_a_kill_reads_only_what_was_not_durable() {
+    const MIB: u64 = 1 << 20;
+    if !only_barnabas() {
+        return;
+    }
+    let mut broker = Broker::start_with(&[("log.flush.offset.checkpoint.interval.ms", "300")]);
+    let mut client = Connection::open(&broker);
+    topics::create(&mut client, "flushed", &[("flush.ms", "100")]);
+    let value = vec![b'v'; 1000];
+    let values = [value.as_slice(); 20];
+    for _ in 0..1200 {
+        client.produce("flushed", -1, &values);
+    }
+    let written = client.end_offset("flushed", 0);
+    let end = Instant::now() + LIMIT;
+    while checkpointed(&broker, "recovery-point-offset-checkpoint", "flushed") < written {
+        assert!(Instant::now() < end, "{}", broker.story());
+        client.api_versions();
+    }
+    topics::set(&mut client, "flushed", "flush.ms", "9223372036854775807");
+    for _ in 0..50 {
+        client.produce("flushed", -1, &values);
+    }
+    broker.kill();
+    broker.restart();
+    let read = bytes_read(broker.process().pid()).unwrap();
+    assert!(read > MIB, "what is not durable: {read}");
+    assert!(read < 8 * MIB, "of some 24 MiB {read} bytes");
+    let mut client = Connection::open(&broker);
+    assert_eq!(client.end_offset("flushed", 0), written + 1000);
+    let found = client.fetch("flushed", written - 1);
+    assert!(found.iter().any(|(offset, _)| *offset == written - 1));
+    assert_eq!(client.produce("flushed", -1, &[b"on"]), written + 1000);
 }

@@ -10,6 +10,7 @@ use super::recover::{self, OpenLog};
 use super::testkit::*;
 use crate::os::disk::{Disk, Open, TempDir};
 use crate::os::random::Dice;
+use crate::os::sim_disk::{self, Failure};
 use crate::protocol::records::batch::Batches;
 
 fn write(path: &Path, content: &[u8]) {
@@ -488,4 +489,72 @@ fn a_recovery_tells_anew_what_producers_did_before_each_segment() {
         Some(0),
         "the transaction goes on from where it began"
     );
+}
+
+#[test]
+fn a_segment_that_finds_no_room_leaves_nothing_that_ends_the_log() {
+    for writes in 0..8 {
+        let dir = TempDir::new();
+        let mut log = open_crashed(dir.path(), small());
+        for sequence in 0..8 {
+            log.append(&producer_batch(7, sequence, 1, true), client(0))
+                .unwrap();
+        }
+        sim_disk::begin();
+        sim_disk::fail_after(writes, Failure::Full);
+        let too_large_for_it = batch(1, 1900);
+        let refused = log.append(&too_large_for_it, client(0)).is_err();
+        sim_disk::end();
+        if refused {
+            let names = files_of(dir.path()).into_iter().map(|(name, _)| name);
+            let of_another = names.filter(|name| name.contains("00008"));
+            assert_eq!(of_another.count(), 0, "{writes}");
+        }
+        // What fits goes on where it was.
+        for _ in 0..3 {
+            log.append(&batch(1, 10), client(0)).unwrap();
+        }
+        let all = everything(&log);
+        drop(log);
+        assert_eq!(
+            everything(&open_crashed(dir.path(), small())),
+            all,
+            "{writes}"
+        );
+    }
+}
+
+#[test]
+fn a_segment_that_recovery_removed_does_not_come_back() {
+    let dir = TempDir::new();
+    let (_, all) = busy(&dir);
+    // Crash world, seed 2852: there are none, so that nothing else makes the folder durable.
+    for (name, _) in files_of(dir.path()) {
+        if name.ends_with(".snapshot") {
+            Disk.remove_file(&dir.path().join(name)).unwrap();
+        }
+    }
+    let first = dir.path().join("00000000000000000000.log");
+    let mut bytes = Disk.read(&first).unwrap();
+    bytes.truncate(bytes.len() - 1);
+    write(&first, &bytes);
+    sim_disk::begin_on(dir.path()).unwrap();
+    let mut log = open_crashed(dir.path(), small());
+    assert!(everything(&log).len() < all.len());
+    let more = batch(1, 10);
+    log.append(&more, client(0)).unwrap();
+    log.flush_now().unwrap();
+    let (kept, end) = (everything(&log), log.log_end_offset());
+    drop(log);
+    let journal = sim_disk::end();
+    // Of what was not made durable nothing is there.
+    let crashed = journal.crash(journal.len(), &mut |_| 0);
+    let after = TempDir::new();
+    crashed.restore(dir.path(), after.path()).unwrap();
+    let open = OpenLog {
+        recovery_point: end,
+        ..opening(after.path(), small())
+    };
+    let log = recover::open(open, &mut |_| ()).unwrap();
+    assert!(everything(&log) == kept);
 }

@@ -70,6 +70,8 @@ struct World {
     highest_start: i64,
     now_ms: i64,
     doomed: Vec<Doomed>,
+    /// Whether the log cannot be used after a failure, whatever it was.
+    is_lost: bool,
     /// Where batches begin.
     bases: Vec<i64>,
     /// Of each batch of a producer that, its last sequence and its last offset.
@@ -136,6 +138,7 @@ impl World {
             highest_start: 0,
             now_ms: NOW,
             doomed: Vec::new(),
+            is_lost: false,
             bases: Vec::new(),
             sequences: Vec::new(),
             count: 0,
@@ -182,17 +185,20 @@ impl World {
     /// Runs until the end or a fault; the notes of it.
     fn run(&mut self) -> Journal {
         self.promise();
-        if self.dice.one_in(4) {
-            let failure = match self.dice.one_in(2) {
-                true => Failure::Full,
-                false => Failure::Broken,
-            };
+        self.is_lost = false;
+        let failure = match self.dice.below(8) {
+            0 => Some(Failure::Broken),
+            1 | 2 => Some(Failure::Full),
+            _ => None,
+        };
+        if let Some(failure) = failure {
             sim_disk::fail_after(self.dice.below(600), failure);
         }
         for _ in 0..STEPS {
             self.now_ms += 1;
-            if !self.step() {
-                // A directory that failed is not used any more.
+            let fails = !self.step();
+            if fails && (self.is_lost || failure != Some(Failure::Full)) {
+                // A directory that failed is not used any more; one that was full is.
                 self.note_log_start();
                 break;
             }
@@ -307,20 +313,27 @@ impl World {
                 true
             }
             Ok(_) => true,
-            Err(_) => false,
+            Err(_) => {
+                self.open.insert(producer, first);
+                false
+            }
         }
     }
 
     fn flush(&mut self) -> bool {
-        let flush = self.log.lock().begin_flush();
+        let flush = match self.dice.one_in(2) {
+            true => self.log.lock().begin_anchor(),
+            false => self.log.lock().begin_flush(),
+        };
         let Ok(flush) = flush else { return false };
         // What happens while it runs it does not cover.
         if !self.meanwhile() || flush.sync().is_err() || !self.meanwhile() {
             return false;
         }
-        let mut log = self.log.lock();
-        log.end_flush(&flush);
-        drop(log);
+        let ended = self.log.lock().end_flush(&flush);
+        if ended.is_err() {
+            return false;
+        }
         !self.dice.one_in(2) || self.checkpoint()
     }
 
@@ -364,7 +377,11 @@ impl World {
                 self.now.cleaned_to = Some(cleaned.up_to);
                 self.agreed = self.agreed.max(cleaned.up_to);
             }
-            Err(_) => return false,
+            Err(_) => {
+                // Some of it may be done.
+                self.agreed = self.agreed.max(end);
+                return false;
+            }
         }
         self.retain()
     }
@@ -420,11 +437,16 @@ impl World {
         self.now.records.split_off(&end);
         self.now.durable = self.now.durable.min(point);
         let Ok(doomed) = cut else {
+            self.is_lost = true;
             return false;
         };
         self.doomed.push(doomed);
         let path = self.root.join(RECOVERY_POINTS);
-        checkpoint::write_offsets(Disk, &path, [(&of(), point)]).is_ok()
+        let stored = checkpoint::write_offsets(Disk, &path, [(&of(), point)]).is_ok()
+            && self.log.lock().checkpointed(point).is_ok();
+        // Nothing may be appended before.
+        self.is_lost = !stored;
+        stored
     }
 
     fn roll(&self) -> bool {
@@ -436,6 +458,7 @@ impl World {
     /// An orderly stop, and the next start.
     fn stopped(&mut self) -> bool {
         self.doomed.clear();
+        self.is_lost = true;
         if self.log.lock().close().is_err() || !self.checkpoint() {
             return false;
         }
@@ -447,22 +470,26 @@ impl World {
             Ok(log) => self.log = Mutex::new(log),
             Err(_) => return false,
         }
+        self.is_lost = false;
         true
     }
 
     fn checkpoint(&self) -> bool {
-        let log = self.log.lock();
+        let mut log = self.log.lock();
         let (point, start) = (log.recovery_point(), log.log_start_offset());
         let write = |name, offset| {
             checkpoint::write_offsets(Disk, &self.root.join(name), [(&of(), offset)])
         };
-        write(RECOVERY_POINTS, point).is_ok() && write(LOG_STARTS, start).is_ok()
+        write(RECOVERY_POINTS, point).is_ok()
+            && log.checkpointed(point).is_ok()
+            && write(LOG_STARTS, start).is_ok()
     }
 
     /// The process ends and another begins: nothing is lost, and nothing got durable by that.
     fn killed(&mut self) -> bool {
         self.doomed.clear();
         let Ok(log) = recover::open(opening_crashed(&self.root, &self.config), &mut |_| ()) else {
+            self.is_lost = true;
             return false;
         };
         self.now.durable = self.now.durable.min(log.recovery_point());

@@ -588,7 +588,11 @@ fn write_points(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Resu
         (of.clone(), handle.log.lock().recovery_point())
     };
     let points: Vec<_> = logs.iter().map(point).collect();
-    dir.write_recovery_points(&points)
+    dir.write_recovery_points(&points)?;
+    for ((_, handle), (_, point)) in logs.iter().zip(&points) {
+        handle.log.lock().checkpointed(*point)?;
+    }
+    Ok(())
 }
 
 fn write_starts(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {

@@ -3,12 +3,16 @@
 //! A flush is begun under the lock, synced without it, and ended under it again. The recovery
 //! point rises only at the end of a flush that succeeded, and not past a truncation in between.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::anchor::{Anchors, Place};
 use super::fault::{At, Fault};
 use super::files::FileCache;
+use super::log::Log;
 use super::segment::Segment;
+use super::snapshot;
 use crate::os::disk::{File, Open};
 
 /// When records must be durable.
@@ -45,17 +49,24 @@ pub(super) struct State {
     changes: u64,
     /// Counts truncations.
     generation: u64,
+    /// How much of the active segment is durable.
+    durable: Place,
+    pub(super) anchors: Anchors,
 }
 
 /// A flush under way.
 #[derive(Debug)]
 pub(crate) struct Flush {
-    active: Option<(PathBuf, Arc<File>)>,
+    /// Files of the active segment.
+    active: Vec<(PathBuf, Arc<File>)>,
+    /// Where the log ended.
+    place: Place,
+    /// The producers there, as a snapshot, for an anchor.
+    producers: Option<Vec<u8>>,
     sealed: Vec<Arc<Segment>>,
     snapshots: Vec<PathBuf>,
     folder: Option<PathBuf>,
     cache: Arc<FileCache>,
-    up_to: i64,
     changes: u64,
     generation: u64,
 }
@@ -65,7 +76,7 @@ impl Flush {
     /// failure is final: what was written may be lost, and a second try would not tell.
     pub(crate) fn sync(&self) -> Result<(), Fault> {
         let disk = self.cache.disk();
-        if let Some((path, file)) = &self.active {
+        for (path, file) in &self.active {
             file.sync_data().at(path)?;
         }
         for segment in &self.sealed {
@@ -78,7 +89,7 @@ impl Flush {
             match disk.open(path, Open::Read) {
                 Ok(file) => file.sync_data().at(path)?,
                 // Deleted meanwhile, with its segment.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error).at(path),
             }
         }
@@ -88,9 +99,22 @@ impl Flush {
         }
     }
 
+    /// Takes the indexes of the active segment along, to leave an anchor.
+    pub(super) fn with_anchor(
+        mut self,
+        active: &Segment,
+        producers: Vec<u8>,
+    ) -> Result<Self, Fault> {
+        let path = active.log.path();
+        let files = active.files()?.into_iter();
+        self.active = files.map(|file| (path.clone(), file)).collect();
+        self.producers = Some(producers);
+        Ok(self)
+    }
+
     /// What it makes durable: everything below.
     pub(crate) fn up_to(&self) -> i64 {
-        self.up_to
+        self.place.offset
     }
 }
 
@@ -104,6 +128,12 @@ impl State {
 
     pub(super) fn recovery_point(&self) -> i64 {
         self.recovery_point
+    }
+
+    /// How many bytes a recovery would read of what is durable.
+    pub(super) fn bytes_behind_anchor(&self) -> u64 {
+        let anchored = self.anchors.position_in(self.durable.segment_base);
+        self.durable.position.saturating_sub(anchored)
     }
 
     pub(super) fn sealed(&mut self, segment: Arc<Segment>) {
@@ -125,6 +155,8 @@ impl State {
     pub(super) fn truncated(&mut self, end: i64) {
         self.generation += 1;
         self.recovery_point = self.recovery_point.min(end);
+        self.durable = Place::default();
+        self.anchors.truncate(end);
     }
 
     pub(super) fn moved_to(&mut self, folder: &Path) {
@@ -148,9 +180,15 @@ impl State {
         let new_names = !self.sealed.is_empty() || !self.snapshots.is_empty();
         Ok(Flush {
             active: match dirty {
-                true => Some((active.log.path(), active.log.read()?)),
-                false => None,
+                true => vec![(active.log.path(), active.log.read()?)],
+                false => Vec::new(),
             },
+            place: Place {
+                offset: log_end,
+                segment_base: active.base_offset,
+                position: active.size(),
+            },
+            producers: None,
             sealed: self.sealed.iter().map(|(_, one)| Arc::clone(one)).collect(),
             snapshots: self
                 .snapshots
@@ -159,19 +197,84 @@ impl State {
                 .collect(),
             folder: new_names.then(|| folder.to_owned()),
             cache: Arc::clone(cache),
-            up_to: log_end,
             changes: self.changes,
             generation: self.generation,
         })
     }
 
-    pub(super) fn end(&mut self, flush: &Flush) {
+    /// Takes over what a flush did; says whether that still counts.
+    fn end(&mut self, flush: &Flush) -> bool {
         if flush.generation != self.generation {
-            return;
+            return false;
         }
-        self.recovery_point = self.recovery_point.max(flush.up_to);
+        self.recovery_point = self.recovery_point.max(flush.place.offset);
+        if flush.place.offset >= self.durable.offset {
+            self.durable = flush.place;
+        }
         self.sealed.retain(|(number, _)| *number > flush.changes);
         self.snapshots.retain(|(number, _)| *number > flush.changes);
+        true
+    }
+}
+
+impl Log {
+    /// Stores the producers as of `offset`.
+    pub(super) fn write_snapshot(&mut self, offset: i64) -> Result<(), Fault> {
+        let disk = self.cache.disk();
+        let written = snapshot::write(disk, &self.folder, offset, &self.producers)?;
+        if let Some(path) = written {
+            self.flush.wrote(path);
+        }
+        Ok(())
+    }
+
+    /// Begins a flush: what is to be synced, which needs no lock, and what it will make durable.
+    pub(crate) fn begin_flush(&self) -> Result<Flush, Fault> {
+        let active = self.active_segment();
+        self.flush
+            .begin(active, self.log_end_offset(), &self.folder, &self.cache)
+    }
+
+    /// Ends a flush that succeeded: the recovery point rises.
+    pub(crate) fn end_flush(&mut self, flush: &Flush) -> Result<(), Fault> {
+        if !self.flush.end(flush) {
+            return Ok(());
+        }
+        self.shared.set_durable(self.flush.recovery_point());
+        match &flush.producers {
+            Some(producers) => self.drop_anchor(flush.place, producers),
+            None => Ok(()),
+        }
+    }
+
+    /// When what is not durable yet must be (`flush.messages`, `flush.ms`).
+    pub(super) fn flush_wish(&self) -> Wish {
+        let config = self.shared.config();
+        let unflushed = self.log_end_offset() - self.flush.recovery_point();
+        wish(unflushed, config.flush_messages, config.flush_ms)
+    }
+
+    /// Flushes here and now.
+    pub(crate) fn flush_now(&mut self) -> Result<(), Fault> {
+        let flush = self.begin_flush()?;
+        flush.sync()?;
+        self.end_flush(&flush)
+    }
+
+    /// Closes the log in order: indexes cut, producers stored, everything durable. It must not be
+    /// appended to afterwards.
+    pub(crate) fn close(&mut self) -> Result<(), Fault> {
+        if !self.is_touched {
+            return Ok(());
+        }
+        let active = Arc::clone(self.active_segment());
+        active.seal()?;
+        self.flush.sealed(active);
+        let flush = self.begin_anchor()?;
+        flush.sync()?;
+        self.end_flush(&flush)?;
+        // The snapshot of the anchor.
+        self.flush_now()
     }
 }
 

@@ -16,17 +16,16 @@ use super::config::LogConfig;
 use super::epochs::Epochs;
 use super::fault::{At, Fault};
 use super::files::FileCache;
-use super::flush::{self, Flush};
+use super::flush;
 use super::layout::{self, Kind};
 use super::producers::{
     ActiveProducer, Marker, Origin, Producers, Proof, Verdict, VerificationGuard,
 };
 use super::read::{LogReader, Shared};
+use super::roll::Active;
 use super::segment::{Appending, Segment};
-use super::snapshot;
 use crate::base::{LeaderEpoch, TopicId, TopicPartition};
 use crate::os::disk::{Disk, Open};
-use crate::os::random;
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::{BadBatch, Batch, Batches, Header};
 use crate::protocol::records::control::ControlRecord;
@@ -34,8 +33,6 @@ use crate::protocol::records::iter::Records;
 
 /// A marker's one record is a few bytes; more is not a marker.
 const MARKER_BYTES_MAX: u64 = 1 << 16;
-/// Positions in a segment fit an index entry.
-const SEGMENT_BYTES_MAX: u64 = i32::MAX as u64;
 
 /// The log of one partition.
 #[derive(Debug)]
@@ -63,39 +60,6 @@ pub(crate) struct Log {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unmade {
     pub(super) topic_id: Option<TopicId>,
-}
-
-/// What is known of the active segment besides its files.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Active {
-    pub(super) bytes_since_index: u64,
-    /// The first batch's newest timestamp, once looked up.
-    pub(super) first_timestamp: Option<i64>,
-    pub(super) created_ms: i64,
-    pub(super) jitter_ms: i64,
-    /// Whether it was appended to since [`Log::rest`] looked.
-    pub(super) is_busy: bool,
-    /// Where the next segment was to begin, whose making failed. Some of its files may be there, and
-    /// a start would take this segment to end where they begin: nothing is appended to it any more.
-    pub(super) ended_at: Option<i64>,
-}
-
-impl Active {
-    pub(super) fn new(config: &LogConfig, now_ms: i64) -> Self {
-        let jitter = u64::try_from(config.segment_jitter_ms).unwrap_or(0);
-        let jitter = match jitter {
-            0 => 0,
-            bound => i64::try_from(random::below(bound)).unwrap_or(0),
-        };
-        Self {
-            bytes_since_index: 0,
-            first_timestamp: None,
-            created_ms: now_ms,
-            jitter_ms: jitter.min(config.segment_ms),
-            is_busy: true,
-            ended_at: None,
-        }
-    }
 }
 
 /// How a leader appends.
@@ -552,127 +516,6 @@ impl Log {
         Ok(())
     }
 
-    fn must_roll(
-        &mut self,
-        header: &Header,
-        config: &LogConfig,
-        now_ms: i64,
-    ) -> Result<bool, Fault> {
-        let segment = Arc::clone(self.active_segment());
-        let size = segment.size();
-        let incoming = header.size() as u64;
-        let relative = header.last_offset() - segment.base_offset;
-        if relative > i64::from(i32::MAX) {
-            return Ok(true);
-        }
-        if self.active.ended_at.is_some() {
-            return Ok(true);
-        }
-        if size == 0 {
-            return Ok(false);
-        }
-        let limit = config.segment_bytes.min(SEGMENT_BYTES_MAX);
-        let full = size.saturating_add(incoming) > limit
-            || segment.offset_index.is_full()
-            || segment.time_index.is_full();
-        Ok(full || self.is_aged(&segment, header.max_timestamp, config, now_ms)?)
-    }
-
-    /// The age of a segment goes by its records where they have times, else by the clock.
-    fn is_aged(
-        &mut self,
-        segment: &Segment,
-        incoming_timestamp: i64,
-        config: &LogConfig,
-        now_ms: i64,
-    ) -> Result<bool, Fault> {
-        if self.active.first_timestamp.is_none() {
-            self.active.first_timestamp = match segment.first() {
-                // A damaged batch has no time that counts.
-                Err(fault) if fault.is_damage() => Some(-1),
-                first => first?.map(|first| first.max_timestamp),
-            };
-        }
-        let waited = match self.active.first_timestamp {
-            Some(first) if first >= 0 => incoming_timestamp.saturating_sub(first),
-            Some(_) | None => now_ms.saturating_sub(self.active.created_ms),
-        };
-        Ok(waited > config.segment_ms.saturating_sub(self.active.jitter_ms))
-    }
-
-    /// Closes the active segment when it is older than it may be, as retention asks; says
-    /// whether it did.
-    pub(crate) fn roll_if_aged(&mut self, now_ms: i64) -> Result<bool, Fault> {
-        let config = self.config();
-        let segment = Arc::clone(self.active_segment());
-        let newest = segment.newest().timestamp;
-        let aged = segment.size() > 0 && self.is_aged(&segment, newest, &config, now_ms)?;
-        if aged {
-            self.roll(self.log_end_offset(), now_ms)?;
-        }
-        Ok(aged)
-    }
-
-    /// Closes the active segment and begins one at `base_offset`.
-    pub(crate) fn roll(&mut self, base_offset: i64, now_ms: i64) -> Result<(), Fault> {
-        let config = self.config();
-        self.is_touched = true;
-        let old = Arc::clone(self.active_segment());
-        if old.base_offset == base_offset {
-            return Ok(());
-        }
-        let new = Segment::open(
-            &self.cache,
-            &self.folder,
-            base_offset,
-            config.segment_index_bytes,
-        )?;
-        if self.active.ended_at.is_some_and(|at| at != base_offset) {
-            self.forget_unbegun()?;
-        }
-        self.active.ended_at = Some(base_offset);
-        // Left over from an attempt that failed halfway, if anything is there.
-        new.set_size(0)?;
-        new.reset_indexes();
-        new.txn_index.reset()?;
-        new.create_files()?;
-        new.reserve(&config)?;
-        old.seal()?;
-        self.write_snapshot(base_offset)?;
-        self.flush.sealed(old);
-        self.segments.push(Arc::new(new));
-        self.shared.set_segments(self.segments.clone());
-        self.active = Active::new(&config, now_ms);
-        Ok(())
-    }
-
-    /// Removes what there is of a segment whose making failed.
-    pub(super) fn forget_unbegun(&mut self) -> Result<(), Fault> {
-        let Some(base_offset) = self.active.ended_at else {
-            return Ok(());
-        };
-        let disk = self.cache.disk();
-        for kind in [Kind::Log, Kind::OffsetIndex, Kind::TimeIndex] {
-            let path = layout::path(&self.folder, base_offset, kind);
-            if disk.exists(&path) {
-                disk.remove_file(&path).at(&path)?;
-            }
-        }
-        disk.sync_dir(&self.folder).at(&self.folder)?;
-        self.active.ended_at = None;
-        Ok(())
-    }
-
-    /// Stores the producers as of `offset`.
-    pub(super) fn write_snapshot(&mut self, offset: i64) -> Result<(), Fault> {
-        let disk = self.cache.disk();
-        let written = snapshot::write(disk, &self.folder, offset, &self.producers)?;
-        if let Some(path) = written {
-            self.flush.wrote(path);
-        }
-        Ok(())
-    }
-
     /// Raises the first offset that may be read, as DeleteRecords and retention do; segments that
     /// lie wholly below are for [`Log::delete_below`]. Says whether it rose.
     pub(crate) fn advance_log_start(&mut self, offset: i64) -> Result<bool, Fault> {
@@ -748,55 +591,6 @@ impl Log {
         }
         self.flush.moved_to(folder);
         folder.clone_into(&mut self.folder);
-    }
-
-    /// Begins a flush: what is to be synced, which needs no lock, and what it will make durable.
-    pub(crate) fn begin_flush(&self) -> Result<Flush, Fault> {
-        let active = self.active_segment();
-        self.flush
-            .begin(active, self.log_end_offset(), &self.folder, &self.cache)
-    }
-
-    /// Ends a flush that succeeded: the recovery point rises.
-    pub(crate) fn end_flush(&mut self, flush: &Flush) {
-        self.flush.end(flush);
-        self.shared.set_durable(self.flush.recovery_point());
-    }
-
-    /// When what is not durable yet must be (`flush.messages`, `flush.ms`).
-    fn flush_wish(&self) -> flush::Wish {
-        let config = self.shared.config();
-        let unflushed = self.log_end_offset() - self.flush.recovery_point();
-        flush::wish(unflushed, config.flush_messages, config.flush_ms)
-    }
-
-    /// Flushes here and now.
-    pub(crate) fn flush_now(&mut self) -> Result<(), Fault> {
-        let flush = self.begin_flush()?;
-        flush.sync()?;
-        self.end_flush(&flush);
-        Ok(())
-    }
-
-    /// Lets the active segment's files be closed when nobody appended since the last call; the
-    /// next append opens them again. For a round over all logs of a node.
-    pub(crate) fn rest(&mut self) {
-        if !std::mem::take(&mut self.active.is_busy) {
-            self.active_segment().rest();
-        }
-    }
-
-    /// Closes the log in order: indexes cut, producers stored, everything durable. It must not be
-    /// appended to afterwards.
-    pub(crate) fn close(&mut self) -> Result<(), Fault> {
-        if !self.is_touched {
-            return Ok(());
-        }
-        let active = Arc::clone(self.active_segment());
-        active.seal()?;
-        self.flush.sealed(active);
-        self.write_snapshot(self.log_end_offset())?;
-        self.flush_now()
     }
 }
 

@@ -1,11 +1,13 @@
 //! The log on disk, byte for byte Kafka's: a partition is a folder of segments, a segment a file of
 //! batches with sparse indexes. Everything here is synchronous.
 //!
-//! - [`log`], [`truncate`], [`flush`]: a partition's log, what its owner calls; [`read`]: what
-//!   readers call without it
+//! - [`log`], [`roll`], [`truncate`], [`flush`]: a partition's log, what its owner calls;
+//!   [`read`]: what readers call without it
 //! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
-//!   [`snapshot`]: producers as bytes
-//! - [`recover`]: opening, after an orderly stop or not; [`retention`]: deleting what is old
+//!   [`snapshot`]: producers as bytes; [`rebuild`]: those of a log at an offset
+//! - [`recover`]: opening, after an orderly stop or not; [`resume`]: from an [`anchor`]
+//!   inside a segment on
+//! - [`retention`]: deleting what is old
 //! - [`cleaner`]: compaction, by [`cleanable`], [`offset_map`], [`cleaned_txns`], [`filter`];
 //!   [`swap`]: its result in the place of what it came from
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
@@ -15,6 +17,7 @@
 //!   move from one to another; [`checkpoint`], [`layout`]: files and names
 //! - [`files`]: which files are open; [`fault`]: what goes wrong below
 
+mod anchor;
 pub(crate) mod append;
 pub(crate) mod checkpoint;
 pub(crate) mod cleanable;
@@ -41,9 +44,12 @@ pub(crate) mod offset_index;
 pub(crate) mod offset_map;
 pub(crate) mod producers;
 pub(crate) mod read;
+mod rebuild;
 pub(crate) mod recover;
 pub(crate) mod relocate;
+mod resume;
 pub(crate) mod retention;
+mod roll;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod snapshot;
@@ -65,5 +71,7 @@ mod damage_test;
 mod kafka_folders_test;
 #[cfg(test)]
 mod log_test;
+#[cfg(test)]
+mod resume_test;
 #[cfg(test)]
 pub(crate) mod testkit;

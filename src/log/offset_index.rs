@@ -88,11 +88,13 @@ impl OffsetIndex {
         self.before(self.index.len())
     }
 
-    /// Forgets the entries at or beyond `offset`.
+    /// Forgets the entries at or beyond `offset`, and the zeros behind them. No entry is of the first
+    /// offset, for none is of the first batch.
     pub(crate) fn truncate_to(&self, offset: i64) -> Result<(), Fault> {
+        let below = self.base_offset + 1..offset;
         let keep = self
             .index
-            .partition_point(|entry| self.parse(entry).offset < offset)?;
+            .partition_point(|entry| below.contains(&self.parse(entry).offset))?;
         self.index.truncate(keep);
         Ok(())
     }

@@ -1,17 +1,18 @@
 //! Opening a log (org.apache.kafka.storage.internals.log.LogLoader).
 //!
 //! After an orderly stop only the last batches are looked at. Otherwise everything from the recovery
-//! point on is, and the headers of what its segment holds below: indexes, epochs and producers are
-//! made anew from what is whole, and the log ends where the first batch is not. No index entry is
-//! gone by, for the indexes of a segment are not made durable with its batches. Work that was cut
-//! short by the stop is undone or completed first.
+//! point on is read: indexes, epochs and producers are made anew from what is whole, and the log ends
+//! where the first batch is not. Below the recovery point the headers are read from the last anchor
+//! on ([`super::resume`]), or from the start of the segment if it has none, for its indexes are not
+//! made durable with its batches. Work that was cut short by the stop is undone or completed first.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tracing::warn;
 
+use super::anchor::Place;
 use super::checkpoint::{self, LEADER_EPOCHS};
 use super::config::LogConfig;
 use super::epochs::Epochs;
@@ -19,18 +20,18 @@ use super::fault::{At, Fault};
 use super::files::FileCache;
 use super::flush;
 use super::layout::{self, FileName, Kind};
-use super::log::{Active, Log, Unmade, read_marker};
+use super::log::{Log, Unmade};
 use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
-use super::scan::{Found, NEARBY, Scan, Stop, WHOLE};
+use super::rebuild::{drop_snapshots, producers_at, rebuild_producers, replay, snapshots};
+use super::resume::{self, Resumed};
+use super::roll::Active;
+use super::scan::{Found, HEADERS, NEARBY, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
 use super::{snapshot, swap};
 use crate::base::{LeaderEpoch, TopicId, TopicPartition};
-use crate::os::disk::Disk;
-use crate::protocol::records::batch::{BadBatch, HEADER_LEN};
+use crate::protocol::records::batch::BadBatch;
 
-/// Bytes read at once when only headers are wanted.
-const HEADERS: usize = 64 << 10;
 /// Batches at least so large are worth skipping, to read the header of the next one only.
 const SKIPPED: u64 = 4 * NEARBY as u64;
 /// How often a long recovery tells of itself.
@@ -121,6 +122,10 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     match recovered {
         Some(recovered) => {
             log.producers = recovered.producers;
+            let anchor = recovered.anchor;
+            if let Some(anchor) = anchor {
+                log.flush.anchors.add(anchor);
+            }
             for path in recovered.snapshots {
                 log.flush.wrote(path);
             }
@@ -128,14 +133,21 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
                 log.shared
                     .add_undecided(done.first_offset, done.last_offset);
             }
-            log.write_snapshot(log_end)?;
-            drop_snapshots(&log)?;
+            if drop_snapshots(&log, anchor.map(|anchor| anchor.offset))? {
+                // One of what was lost would vouch for what is written in its place.
+                disk.sync_dir(&log.folder).at(&log.folder)?;
+            }
         }
         None => {
-            drop_snapshots(&log)?;
+            let all = snapshots(disk, &log.folder)?;
+            let newest = all.range(..=log_end).next_back().copied();
+            drop_snapshots(&log, newest)?;
             log.producers = rebuild_producers(&log, open.now_ms)?;
             let newest = snapshots(disk, &log.folder)?.pop_last();
             log.is_touched |= log_end > 0 && newest != Some(log_end);
+            if newest == Some(log_end) {
+                log.is_anchored_at_its_end();
+            }
         }
     }
     log.shared.set_first_open(log.producers.first_open());
@@ -314,6 +326,8 @@ struct Recovered {
     /// Written anew, not durable yet.
     snapshots: Vec<PathBuf>,
     completed: Vec<CompletedTxn>,
+    /// Where it began, if that was inside a segment.
+    anchor: Option<Place>,
     log_end: i64,
 }
 
@@ -325,17 +339,27 @@ fn recover(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
     let first = first_unsure(segments, open.recovery_point);
-    let start = segments[first].base_offset;
+    let next = segments.get(first + 1).map(|next| next.base_offset);
+    let mut resumed = resume::find(open, &segments[first], next, deadline(open))?;
+    let anchor = resumed.as_ref().map(|resumed| resumed.place);
+    let start = anchor.map_or(segments[first].base_offset, |anchor| anchor.offset);
+    let skipped = anchor.map_or(0, |anchor| anchor.position);
+    let known = resumed
+        .as_mut()
+        .map(|resumed| std::mem::take(&mut resumed.producers));
     let mut work = Recovery {
         config: &open.config,
-        producers: load_producers(open, segments, start)?,
+        producers: match known {
+            Some(known) => known,
+            None => load_producers(open, segments, start)?,
+        },
         completed: Vec::new(),
         epochs,
         durable: open.recovery_point,
         next: start,
         limit: i64::MAX,
         done: 0,
-        total: segments[first..].iter().map(|one| one.size()).sum(),
+        total: segments[first..].iter().map(|one| one.size()).sum::<u64>() - skipped,
         progress,
     };
     let mut keep = segments.len();
@@ -350,27 +374,38 @@ fn recover(
         work.limit = segments
             .get(at + 1)
             .map_or(i64::MAX, |next| next.base_offset);
-        if !work.segment(segment)? {
+        if !work.segment(segment, resumed.take())? {
             keep = at + 1;
             break;
         }
     }
     let (producers, completed, log_end) = (work.producers, work.completed, work.next);
-    for gone in segments.drain(keep..) {
-        for file in gone.lazy_files() {
-            if file.exists() {
-                let path = file.path();
-                open.cache.disk().remove_file(&path).at(&path)?;
-            }
-        }
-    }
+    let gone: Segments = segments.drain(keep..).collect();
+    remove(open, &gone)?;
     let last = segments.last().expect("the first segment is kept");
     Ok(Recovered {
         producers,
         snapshots: written,
         completed,
+        anchor,
         log_end: log_end.max(last.base_offset),
     })
+}
+
+/// Removes segments behind the end of the log, for good: a crash that brought one back would have it
+/// follow what is written from now on.
+fn remove(open: &OpenLog, gone: &[Arc<Segment>]) -> Result<(), Fault> {
+    let disk = open.cache.disk();
+    for file in gone.iter().flat_map(|segment| segment.lazy_files()) {
+        if file.exists() {
+            let path = file.path();
+            disk.remove_file(&path).at(&path)?;
+        }
+    }
+    match gone.is_empty() {
+        true => Ok(()),
+        false => disk.sync_dir(&open.folder).at(&open.folder),
+    }
 }
 
 struct Recovery<'a> {
@@ -391,15 +426,20 @@ struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Recovers one segment; says whether all of it was whole.
-    fn segment(&mut self, segment: &Segment) -> Result<bool, Fault> {
-        segment.reset_indexes();
-        segment.txn_index.reset()?;
+    /// Recovers one segment, all of it or from a place on; says whether all that was read is whole.
+    fn segment(&mut self, segment: &Segment, resumed: Option<Resumed>) -> Result<bool, Fault> {
+        let (from, mut last_indexed) = match resumed {
+            Some(resumed) => (resumed.place.position, resumed.last_indexed),
+            None => {
+                segment.reset_indexes();
+                segment.txn_index.reset()?;
+                (0, 0)
+            }
+        };
         self.next = self.next.max(segment.base_offset);
-        let mut scan = segment.scan_from(0, NEARBY)?;
-        let mut last_indexed = 0;
-        let mut told = 0;
-        let mut valid = 0;
+        let mut scan = segment.scan_from(from, NEARBY)?;
+        let mut told = from;
+        let mut valid = from;
         let whole = loop {
             match self.batch(segment, &mut scan, &mut last_indexed) {
                 Ok(Some(end)) => valid = end,
@@ -410,15 +450,15 @@ impl Recovery<'_> {
             }
             if valid - told >= PROGRESS_BYTES {
                 told = valid;
-                self.tell(segment, valid);
+                self.tell(segment, valid - from);
             }
         };
         if valid < segment.size() {
             segment.set_size(valid)?;
         }
         segment.seal()?;
-        self.tell(segment, valid);
-        self.done += valid;
+        self.tell(segment, valid - from);
+        self.done += valid - from;
         Ok(whole)
     }
 
@@ -475,103 +515,29 @@ impl Recovery<'_> {
         Ok(Some(found.end()))
     }
 
-    fn tell(&mut self, segment: &Segment, position: u64) {
+    fn tell(&mut self, segment: &Segment, read: u64) {
         (self.progress)(Progress {
             segment_base_offset: segment.base_offset,
-            bytes_done: self.done + position,
+            bytes_done: self.done + read,
             bytes_total: self.total,
         });
     }
 }
 
-/// Applies one batch to the producers.
-fn replay(
-    producers: &mut Producers,
-    scan: &Scan,
-    found: &Found,
-) -> Result<Option<CompletedTxn>, Fault> {
-    let Some(header) = found.header.filter(|header| header.has_producer_id()) else {
-        return Ok(None);
-    };
-    if !header.is_control() {
-        producers.apply(&header);
-        return Ok(None);
-    }
-    let bytes = scan.bytes(found)?;
-    let marker = bytes
-        .get(HEADER_LEN..)
-        .and_then(|records| read_marker(&header, records))
-        .flatten();
-    Ok(marker.and_then(|marker| producers.apply_marker(&header, marker)))
-}
-
-/// The producers of a log as it stands: the newest snapshot, and what was written since.
-pub(super) fn rebuild_producers(log: &Log, now_ms: i64) -> Result<Producers, Fault> {
-    let deadline = now_ms.saturating_sub(log.config().producer_id_expiration_ms);
-    producers_at(
-        log.cache.disk(),
-        &log.folder,
-        &log.segments,
-        (log.log_start_offset(), log.log_end_offset()),
-        deadline,
-    )
-}
-
 fn load_producers(open: &OpenLog, segments: &[Arc<Segment>], end: i64) -> Result<Producers, Fault> {
-    let deadline = open
-        .now_ms
-        .saturating_sub(open.config.producer_id_expiration_ms);
     producers_at(
         open.cache.disk(),
         &open.folder,
         segments,
         (open.log_start, end),
-        deadline,
+        deadline(open),
     )
 }
 
-fn producers_at(
-    disk: Disk,
-    folder: &Path,
-    segments: &[Arc<Segment>],
-    (log_start, end): (i64, i64),
-    deadline: i64,
-) -> Result<Producers, Fault> {
-    let mut producers = Producers::default();
-    let mut from = log_start;
-    for offset in snapshots(disk, folder)?.into_iter().rev() {
-        if offset > end || offset <= log_start {
-            continue;
-        }
-        let path = layout::path(folder, offset, Kind::Snapshot);
-        if let Some(stored) = snapshot::decode(&disk.read(&path).at(&path)?) {
-            producers = Producers::load(stored, deadline);
-            from = offset;
-            break;
-        }
-        // A torn one is of no use; the log itself tells.
-        disk.remove_file(&path).at(&path)?;
-    }
-    let first = super::read::floor(segments, from).unwrap_or(0);
-    for segment in &segments[first.min(segments.len())..] {
-        if from >= end || segment.base_offset >= end || segment.size() == 0 {
-            continue;
-        }
-        let Some(start) = segment.find(from)? else {
-            continue;
-        };
-        let mut scan = segment.scan_from(start.position, HEADERS)?;
-        while let Some(found) = segment.step(&mut scan)? {
-            if found.base_offset >= end {
-                break;
-            }
-            // The log may begin inside a batch.
-            if found.last_offset >= from {
-                replay(&mut producers, &scan, &found)?;
-            }
-        }
-    }
-    Ok(producers)
+/// Producers last seen before are forgotten.
+fn deadline(open: &OpenLog) -> i64 {
+    open.now_ms
+        .saturating_sub(open.config.producer_id_expiration_ms)
 }
 
 /// Where a log ends that was closed in order: behind its last batch. Whatever the checkpoints say,
@@ -610,54 +576,4 @@ fn end_of_clean(
             Err(stop) => return Err(stop.into_fault(last.log.path())),
         }
     }
-}
-
-/// The offsets of the snapshots in a folder.
-fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Fault> {
-    let mut offsets = BTreeSet::new();
-    for entry in disk.list(folder).at(folder)? {
-        match FileName::parse(&entry.name) {
-            FileName::Live {
-                offset,
-                kind: Kind::Snapshot,
-            } => {
-                offsets.insert(offset);
-            }
-            FileName::Live { .. }
-            | FileName::Swap { .. }
-            | FileName::Cleaned { .. }
-            | FileName::Leftover
-            | FileName::Other => {}
-        }
-    }
-    Ok(offsets)
-}
-
-/// Removes the snapshots that are of no use: outside the log, or neither the newest nor at the
-/// start of a segment.
-fn drop_snapshots(log: &Log) -> Result<(), Fault> {
-    let disk = log.cache.disk();
-    let (start, end) = (log.log_start_offset(), log.log_end_offset());
-    let all = snapshots(disk, &log.folder)?;
-    let newest = all.range(..=end).next_back().copied();
-    for offset in all {
-        let bounds = |segment: &Arc<Segment>| segment.base_offset == offset;
-        let useful = Some(offset) == newest || log.segments.iter().any(bounds);
-        if offset > end || offset <= start || !useful {
-            let path = layout::path(&log.folder, offset, Kind::Snapshot);
-            disk.remove_file(&path).at(&path)?;
-        }
-    }
-    Ok(())
-}
-
-/// Removes the snapshots of what was cut off.
-pub(super) fn drop_snapshots_above(disk: Disk, folder: &Path, end: i64) -> Result<(), Fault> {
-    for offset in snapshots(disk, folder)? {
-        if offset > end {
-            let path = layout::path(folder, offset, Kind::Snapshot);
-            disk.remove_file(&path).at(&path)?;
-        }
-    }
-    Ok(())
 }

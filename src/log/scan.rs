@@ -13,6 +13,8 @@ use crate::protocol::records::checksum;
 
 /// Bytes read at once when a whole segment is read.
 pub(crate) const WHOLE: usize = 1 << 20;
+/// Bytes read at once when only headers are wanted.
+pub(crate) const HEADERS: usize = 64 << 10;
 /// Bytes read at once when a batch is looked for near an index entry.
 pub(crate) const NEARBY: usize = 8 << 10;
 

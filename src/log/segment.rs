@@ -13,7 +13,7 @@ use super::config::LogConfig;
 use super::fault::{At, Fault};
 use super::files::{FileCache, LazyFile};
 use super::layout::{self, Kind};
-use super::offset_index::OffsetIndex;
+use super::offset_index::{OffsetIndex, OffsetPosition};
 use super::scan::{Found, NEARBY, Scan, Stop};
 use super::tail::{Placed, Tail};
 use super::time_index::{TimeIndex, TimestampOffset};
@@ -288,7 +288,27 @@ impl Segment {
         self.time_index.truncate_to(offset)?;
         self.txn_index.truncate_to(offset)?;
         self.set_size(placed.position)?;
+        // What the files still have of it must not be met behind what is written from now on.
+        self.offset_index.raw().trim()?;
+        self.time_index.raw().trim()?;
         self.reload_newest()
+    }
+
+    /// Drops the index entries at or beyond `offset`, and whatever a crash left behind those below;
+    /// gives the last one below.
+    pub(crate) fn cut_indexes(&self, offset: i64) -> Result<OffsetPosition, Fault> {
+        self.offset_index.truncate_to(offset)?;
+        self.time_index.truncate_to(offset)?;
+        self.txn_index.truncate_to(offset)?;
+        *self.newest.lock() = self.time_index.last()?;
+        self.offset_index.last()
+    }
+
+    /// Writes out what of its indexes is in memory only, the newest timestamp included.
+    pub(crate) fn settle_indexes(&self) -> Result<(), Fault> {
+        self.time_index.close(self.newest())?;
+        self.offset_index.raw().write_out()?;
+        self.time_index.raw().write_out()
     }
 
     /// Cuts the file; batches beyond `size` are gone.

@@ -39,12 +39,17 @@ pub(super) fn write(
     if offset == 0 {
         return Ok(None);
     }
+    let bytes = encode(&producers.store());
+    put(disk, folder, offset, &bytes).map(Some)
+}
+
+/// Stores these bytes as the snapshot at `offset`; says where.
+pub(super) fn put(disk: Disk, folder: &Path, offset: i64, bytes: &[u8]) -> Result<PathBuf, Fault> {
     let path = layout::path(folder, offset, Kind::Snapshot);
     let file = disk.open(&path, Open::Write).at(&path)?;
-    let bytes = encode(&producers.store());
     file.set_len(bytes.len() as u64).at(&path)?;
-    file.write_all_at(&bytes, 0).at(&path)?;
-    Ok(Some(path))
+    file.write_all_at(bytes, 0).at(&path)?;
+    Ok(path)
 }
 
 /// The bytes of a snapshot.

@@ -85,11 +85,12 @@ impl TimeIndex {
         self.before(self.index.len())
     }
 
-    /// Forgets the entries at or beyond `offset`.
+    /// Forgets the entries at or beyond `offset`, and the zeros behind them.
     pub(crate) fn truncate_to(&self, offset: i64) -> Result<(), Fault> {
-        let keep = self
-            .index
-            .partition_point(|entry| self.parse(entry).offset < offset)?;
+        let below = self.base_offset..offset;
+        let keep = self.index.partition_point(|entry| {
+            *entry != [0; 12] && below.contains(&self.parse(entry).offset)
+        })?;
         self.index.truncate(keep);
         Ok(())
     }

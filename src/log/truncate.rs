@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::epochs::Epochs;
 use super::fault::{At, Fault};
-use super::log::{Active, Doomed, Log};
-use super::recover;
+use super::log::{Doomed, Log};
+use super::rebuild;
+use super::roll::Active;
 use super::segment::Segment;
 
 impl Log {
@@ -84,8 +85,8 @@ impl Log {
         if epochs.truncate_end(end) {
             self.store_epochs(epochs)?;
         }
-        recover::drop_snapshots_above(self.cache.disk(), &self.folder, end)?;
-        self.producers = recover::rebuild_producers(self, now_ms)?;
+        rebuild::drop_snapshots_above(self.cache.disk(), &self.folder, end)?;
+        self.producers = rebuild::rebuild_producers(self, now_ms)?;
         self.shared.clear_undecided();
         self.shared.set_first_open(self.producers.first_open());
         Ok(())

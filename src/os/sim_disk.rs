@@ -139,7 +139,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The failure of this operation, if it is to fail.
+    /// The failure of a write, if it is to fail.
     fn failing(&mut self) -> Option<Failure> {
         let (at, failure) = self.failure?;
         if self.ops.len() < at {
@@ -147,6 +147,11 @@ impl Journal {
         }
         self.failure = None;
         Some(failure)
+    }
+
+    /// Whether a sync is to fail; there is always room for one.
+    fn fails_to_sync(&mut self) -> bool {
+        matches!(self.failure, Some((_, Failure::Broken))) && self.failing().is_some()
     }
 }
 
@@ -175,7 +180,7 @@ pub(super) fn removed(path: &Path) {
 /// Whether that was noted, which is as good as done.
 pub(super) fn dir_synced(path: &Path) -> io::Result<bool> {
     with(|journal| {
-        if journal.failing().is_some() {
+        if journal.fails_to_sync() {
             return Err(io::ErrorKind::Other.into());
         }
         journal.ops.push(Op::SyncDir(path.to_owned()));
@@ -212,7 +217,7 @@ pub(super) fn set_len(file: &fs::File, len: u64) {
 pub(super) fn synced(file: &fs::File) -> io::Result<bool> {
     with(|journal| {
         let inode = journal.inode(file);
-        if journal.failing().is_some() {
+        if journal.fails_to_sync() {
             journal.ops.push(Op::SyncFailed(inode));
             return Err(io::ErrorKind::Other.into());
         }

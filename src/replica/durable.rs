@@ -9,10 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::partition::Partition;
-use crate::log::flush::Wish;
-use crate::log::log::Appended;
+use crate::log::fault::Fault;
+use crate::log::flush::{Flush, Wish};
+use crate::log::log::{Appended, Log};
 use crate::os::{clock, tasks};
 use crate::protocol::error::ErrorCode;
+
+/// So much that is durable a recovery goes over at most, by its headers.
+const ANCHOR_BYTES: u64 = 4 << 20;
 
 /// What of a partition is to be made durable.
 #[derive(Debug, Default)]
@@ -83,11 +87,29 @@ impl Partition {
 
     /// Makes everything durable that is appended. Waits for the disk.
     pub(super) fn flush_now(&self) -> Result<(), ErrorCode> {
+        self.flush_by(|log| log.begin_flush())
+    }
+
+    /// Lets a recovery begin behind what is durable of a long segment. Waits for the disk.
+    pub(super) fn anchor_if_due(&self) {
+        if self.with_log(|log| log.is_anchor_due(ANCHOR_BYTES)) {
+            // Trouble is reported where it is met.
+            let _ = self.flush_by(|log| log.begin_anchor());
+        }
+    }
+
+    fn flush_by(
+        &self,
+        begin: impl FnOnce(&mut Log) -> Result<Flush, Fault>,
+    ) -> Result<(), ErrorCode> {
         self.durability.is_planned.store(false, Ordering::Release);
-        let flush = self.with_log(|log| log.begin_flush());
-        match flush.and_then(|flush| flush.sync().map(|()| flush)) {
-            Ok(flush) => {
-                self.with_log(|log| log.end_flush(&flush));
+        let flush = self.with_log(begin);
+        let flushed = flush.and_then(|flush| {
+            flush.sync()?;
+            self.with_log(|log| log.end_flush(&flush))
+        });
+        match flushed {
+            Ok(()) => {
                 self.advance();
                 Ok(())
             }

@@ -601,6 +601,7 @@ impl Manager {
             failed.extend(self.checkpoint_high_watermarks());
         }
         if checkpoints.points {
+            self.all().iter().for_each(|one| one.anchor_if_due());
             failed.extend(self.dirs.checkpoint_points());
             self.rest();
         }

@@ -511,8 +511,7 @@ impl Work<'_> {
 fn flush(copy: &LogHandle) -> Result<(), Fault> {
     let flush = copy.log.lock().begin_flush()?;
     flush.sync()?;
-    copy.log.lock().end_flush(&flush);
-    Ok(())
+    copy.log.lock().end_flush(&flush)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a pace needs no last bits")]

@@ -21,6 +21,14 @@ pub fn cpu_time(pid: i32) -> io::Result<Duration> {
     Ok(clock.now()?.into())
 }
 
+/// Bytes that a process has read, of files and connections, from memory or not.
+pub fn bytes_read(pid: i32) -> io::Result<u64> {
+    let io = fs::read_to_string(format!("/proc/{pid}/io"))?;
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.and_then(|bytes| bytes.parse().ok())
+        .ok_or_else(|| io::Error::other("rchar"))
+}
+
 /// Resident bytes of a process.
 pub fn resident_bytes(pid: i32) -> io::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::machine::{descriptors, drop_caches, status_bytes, topic};
 use crate::Broker;
-use crate::bench::measure::{cpu_time, rest};
+use crate::bench::measure::{bytes_read, cpu_time, rest};
 use crate::load::batch::Batch;
 use crate::load::produce::{self as load, Load};
 use crate::wire::{Connection, produce};
@@ -98,14 +98,6 @@ fn append_to_each(broker: &Broker) {
 
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
-}
-
-/// What a process has asked its files for.
-fn bytes_read(pid: i32) -> io::Result<u64> {
-    let io = fs::read_to_string(format!("/proc/{pid}/io"))?;
-    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
-    read.and_then(|bytes| bytes.parse().ok())
-        .ok_or_else(|| io::Error::other("rchar"))
 }
 
 /// The limit of descriptors of a process.

@@ -1,0 +1,104 @@
+//! Where a recovery begins inside a segment: at the last anchor below the recovery point
+//! ([`super::anchor`]).
+
+use super::anchor::Place;
+use super::config::LogConfig;
+use super::fault::{At, Fault};
+use super::layout::{self, Kind};
+use super::producers::Producers;
+use super::rebuild::snapshots;
+use super::recover::OpenLog;
+use super::scan::{HEADERS, Stop};
+use super::segment::Segment;
+use super::snapshot;
+
+/// A place from which on a segment is to be read.
+#[derive(Debug)]
+pub(super) struct Resumed {
+    pub(super) place: Place,
+    /// The producers there.
+    pub(super) producers: Producers,
+    /// The position of the last index entry below.
+    pub(super) last_indexed: u64,
+}
+
+/// The last anchor of a segment below the recovery point, if there is one that its indexes bear out;
+/// they are cut to it. `next` is where the next segment begins.
+pub(super) fn find(
+    open: &OpenLog,
+    segment: &Segment,
+    next: Option<i64>,
+    deadline: i64,
+) -> Result<Option<Resumed>, Fault> {
+    let disk = open.cache.disk();
+    let least = segment.base_offset.max(open.log_start) + 1;
+    let offsets = snapshots(disk, &open.folder)?;
+    for offset in offsets.range(least..=open.recovery_point.max(least)).rev() {
+        // One that is made when a segment is closed says nothing of indexes.
+        if Some(*offset) == next || *offset > open.recovery_point {
+            continue;
+        }
+        let path = layout::path(&open.folder, *offset, Kind::Snapshot);
+        let stored = snapshot::decode(&disk.read(&path).at(&path)?);
+        if let Some(stored) = stored
+            && let Some((position, last_indexed)) = position_of(segment, *offset, &open.config)?
+        {
+            return Ok(Some(Resumed {
+                place: Place {
+                    offset: *offset,
+                    segment_base: segment.base_offset,
+                    position,
+                },
+                producers: Producers::load(stored, deadline),
+                last_indexed,
+            }));
+        }
+        // The indexes are made anew, and it must not vouch for those.
+        disk.remove_file(&path).at(&path)?;
+        disk.sync_dir(&open.folder).at(&open.folder)?;
+    }
+    Ok(None)
+}
+
+/// Where the batches below `offset` end by the segment's indexes, which are cut there, with the
+/// position of the last entry; nothing when they do not agree with the batches.
+fn position_of(
+    segment: &Segment,
+    offset: i64,
+    config: &LogConfig,
+) -> Result<Option<(u64, u64)>, Fault> {
+    // A restart counts the bytes from the last entry on anew. With more between, entries are missing.
+    let unindexed_max = config.index_interval_bytes.saturating_mul(2);
+    let entry = segment.cut_indexes(offset)?;
+    let last_indexed = u64::from(entry.position);
+    if segment.time_index.raw().len() == 0 || last_indexed >= segment.size() {
+        return Ok(None);
+    }
+    let mut scan = segment.scan_from(last_indexed, HEADERS)?;
+    let mut below = None;
+    loop {
+        let found = match scan.next() {
+            Ok(found) => found,
+            // What lies beyond the anchor may be torn.
+            Err(Stop::Bad { .. }) => None,
+            Err(Stop::Fault(fault)) => return Err(fault),
+        };
+        let is_first = below.is_none();
+        match found {
+            Some(found) if found.last_offset < offset => {
+                let is_indexed = last_indexed == 0 || found.last_offset == entry.offset;
+                let is_near = is_first || found.position - last_indexed <= unindexed_max;
+                if (is_first && !is_indexed) || !is_near {
+                    return Ok(None);
+                }
+                below = Some(found);
+            }
+            Some(found) if found.base_offset < offset => return Ok(None),
+            Some(_) => return Ok(below.map(|below| (below.end(), last_indexed))),
+            None => {
+                let end = below.filter(|below| below.last_offset == offset - 1);
+                return Ok(end.map(|below| (below.end(), last_indexed)));
+            }
+        }
+    }
+}
