@@ -405,7 +405,7 @@ fn a_slow_move_is_seen_given_up_and_ended_with_its_topic() {
     wait("the move goes on after a restart", || {
         copy_of(&mut asker).is_some_and(|copy| copy.is_future)
     });
-    let request = kafka_protocol::messages::DeleteTopicsRequest::default()
+    let request = DeleteTopicsRequest::default()
         .with_topic_names(vec![topic_name("slow")])
         .with_timeout_ms(20_000);
     assert_eq!(asker.ask(5, &request).responses[0].error_code, 0);

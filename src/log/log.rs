@@ -137,7 +137,7 @@ impl Doomed {
         for path in paths {
             match self.cache.disk().remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    removed = removed.and(Err(error).at(&path));
+                    removed = removed.and_then(|()| Err(error).at(&path));
                 }
                 Ok(()) | Err(_) => {}
             }
