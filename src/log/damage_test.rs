@@ -131,6 +131,29 @@ fn a_damaged_batch_is_missed_by_who_asks_for_it_alone() {
 }
 
 #[test]
+fn no_segment_is_too_old_on_the_word_of_an_index() {
+    let dir = TempDir::new();
+    let (end, wanted) = closed_log(&dir);
+    let newest = |log: &Log| {
+        let times = log.reader().segments().into_iter();
+        times.map(|one| one.newest_timestamp).collect::<Vec<_>>()
+    };
+    let times = newest(&open_clean(&dir, end));
+    let now = times[0] + small().retention_ms;
+    for path in files(dir.path(), ".timeindex") {
+        let zeros = vec![0; Disk.read(&path).unwrap().len()];
+        Disk.replace(&path, &zeros).unwrap();
+    }
+    let mut log = open_clean(&dir, end);
+    log.reader().confirm_ages(now).unwrap();
+    assert_eq!(newest(&log)[0], times[0]);
+    assert!(log.retain(end, now).unwrap().plan.gone.is_empty());
+    assert_eq!(contents(&log.reader()), wanted);
+    log.reader().confirm_ages(now + 1000).unwrap();
+    assert!(!log.retain(end, now + 1000).unwrap().plan.gone.is_empty());
+}
+
+#[test]
 fn damaged_epochs_are_read_from_all_batches() {
     for is_clean in [true, false] {
         let dir = TempDir::new();

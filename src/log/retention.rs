@@ -7,9 +7,12 @@
 
 use std::sync::Arc;
 
+use tracing::warn;
+
 use super::config::LogConfig;
 use super::fault::Fault;
 use super::log::{Doomed, Log};
+use super::read::LogReader;
 
 /// As many segments are deleted at once; a log with more is looked at again.
 const AT_ONCE: usize = 64;
@@ -146,6 +149,34 @@ pub(crate) struct Retained {
     pub(crate) plan: Plan,
     /// More is to be deleted at once.
     pub(crate) more: bool,
+}
+
+impl LogReader {
+    /// Sees to it that no segment is taken for too old on the word of an index alone. To be called
+    /// before [`Log::retain`], without the log's lock.
+    pub(crate) fn confirm_ages(&self, now_ms: i64) -> Result<(), Fault> {
+        let Some(age_ms) = Limits::of(&self.config()).age_ms else {
+            return Ok(());
+        };
+        for segment in self.live().iter().take(AT_ONCE) {
+            let too_old = |ms: i64| now_ms.saturating_sub(ms) > age_ms;
+            if !too_old(segment.newest().timestamp) {
+                break;
+            }
+            let told = segment.newest();
+            segment.confirm_newest()?;
+            if segment.newest() != told {
+                warn!(
+                    file = %segment.log.path().display(),
+                    "a time index is damaged, the age of its segment is read from the batches"
+                );
+            }
+            if !too_old(segment.newest().timestamp) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Log {

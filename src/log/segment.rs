@@ -344,6 +344,36 @@ impl Segment {
         Ok(())
     }
 
+    /// Sees to it that the newest timestamp is that of a batch: where the batch that it is said to be
+    /// of has another, it is looked for among all. An index may be damaged.
+    pub(crate) fn confirm_newest(&self) -> Result<(), Fault> {
+        let told = self.newest();
+        if told.timestamp < 0 {
+            return Ok(());
+        }
+        let found = self.find(told.offset)?;
+        if found.is_some_and(|found| found.max_timestamp == told.timestamp) {
+            return Ok(());
+        }
+        let mut newest = TimestampOffset {
+            timestamp: -1,
+            offset: self.base_offset,
+        };
+        let mut scan = self.scan_from(0, NEARBY)?;
+        while let Some(found) = self.step(&mut scan)? {
+            if found.max_timestamp > newest.timestamp {
+                newest.timestamp = found.max_timestamp;
+                newest.offset = found.last_offset;
+            }
+        }
+        let mut known = self.newest.lock();
+        // Appended to meanwhile, it knows more.
+        if *known == told {
+            *known = newest;
+        }
+        Ok(())
+    }
+
     /// Closes the segment's indexes: the last time entry is written and what was reserved is
     /// given back. Appending to it again is possible.
     pub(crate) fn seal(&self) -> Result<(), Fault> {
