@@ -105,9 +105,9 @@ impl LogReader {
         let (active, closed) = segments.split_last().expect("a log has a segment");
         let wants_first = config.max_compaction_lag_ms != i64::MAX;
         let describe = |segment: &Arc<Segment>| {
-            let newest_ms = match segment.newest().timestamp {
-                ..0 if config.min_compaction_lag_ms > 0 => segment.modified_ms()?,
-                newest => newest,
+            let newest_ms = match config.min_compaction_lag_ms > 0 {
+                true => segment.newest_ms()?,
+                false => -1,
             };
             let is_dirty = cleaned_to.is_none_or(|offset| segment.base_offset >= offset);
             let first = match wants_first && is_dirty {

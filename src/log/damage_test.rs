@@ -135,8 +135,8 @@ fn no_segment_is_too_old_on_the_word_of_an_index() {
     let dir = TempDir::new();
     let (end, wanted) = closed_log(&dir);
     let newest = |log: &Log| {
-        let times = log.reader().segments().into_iter();
-        times.map(|one| one.newest_timestamp).collect::<Vec<_>>()
+        let times = log.segments.iter().map(|one| one.newest().unwrap());
+        times.map(|one| one.timestamp).collect::<Vec<_>>()
     };
     let times = newest(&open_clean(&dir, end));
     let now = times[0] + small().retention_ms;

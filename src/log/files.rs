@@ -134,6 +134,16 @@ impl LazyFile {
         }
     }
 
+    /// Its length in bytes, if it exists; it is not opened for that.
+    pub(crate) fn len(&self) -> Result<Option<u64>, Fault> {
+        let state = self.state.lock();
+        let len = match &state.pinned {
+            Some(file) => file.len().map(Some),
+            None => self.cache.disk.len_of(&state.path),
+        };
+        len.at(&state.path)
+    }
+
     /// Whether the file exists.
     pub(crate) fn exists(&self) -> bool {
         let state = self.state.lock();

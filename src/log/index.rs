@@ -81,10 +81,7 @@ impl<const N: usize> Index<N> {
         max_bytes: usize,
     ) -> Result<Self, Fault> {
         let file = LazyFile::new(cache, path);
-        let bytes = match cache.disk().exists(&file.path()) {
-            true => file.read()?.len().at(&file.path())?,
-            false => 0,
-        };
+        let bytes = file.len()?.unwrap_or(0);
         let entries = usize::try_from(bytes).unwrap_or(usize::MAX) / N;
         Ok(Self {
             entries: AtomicUsize::new(entries),

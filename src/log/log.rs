@@ -11,7 +11,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::append::{self, Checked, Rejection, Rules};
-use super::checkpoint::{self, LEADER_EPOCHS};
 use super::config::LogConfig;
 use super::epochs::Epochs;
 use super::fault::{At, Fault};
@@ -24,8 +23,8 @@ use super::producers::{
 use super::read::{LogReader, Shared};
 use super::roll::Active;
 use super::segment::{Appending, Segment};
-use crate::base::{LeaderEpoch, TopicId, TopicPartition};
-use crate::os::disk::{Disk, Open};
+use super::settle::Unmade;
+use crate::base::{LeaderEpoch, TopicPartition};
 use crate::protocol::error::ErrorCode;
 use crate::protocol::records::batch::{BadBatch, Batch, Batches, Header};
 use crate::protocol::records::control::ControlRecord;
@@ -50,16 +49,12 @@ pub(crate) struct Log {
     pub(super) tail_batches: usize,
     /// Whether anything was written since it was opened after an orderly stop.
     pub(super) is_touched: bool,
-    /// Whether its folder and what that says of itself are durable; see [`Log::settle`].
+    /// Whether its folder and what that says of itself are durable; see [`Log::ready`].
     pub(super) is_settled: bool,
+    /// Whether the file of epochs lacks the last one.
+    pub(super) owes_epoch: bool,
     /// Set while nothing of it is on disk.
     pub(super) unmade: Option<Unmade>,
-}
-
-/// What is needed to make the folder of a log that was never written to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unmade {
-    pub(super) topic_id: Option<TopicId>,
 }
 
 /// How a leader appends.
@@ -360,18 +355,14 @@ impl Log {
         now_ms: i64,
     ) -> Result<bool, Fault> {
         let config = self.config();
-        self.make()?;
-        self.settle()?;
+        let epoch = LeaderEpoch(header.partition_leader_epoch);
+        self.ready(epoch, header.base_offset)?;
         self.is_touched = true;
         self.active.is_busy = true;
         let rolled = self.must_roll(header, &config, now_ms)?;
         if rolled {
             self.roll(header.base_offset, now_ms)?;
         }
-        self.begin_epoch(
-            LeaderEpoch(header.partition_leader_epoch),
-            header.base_offset,
-        )?;
         let segment = Arc::clone(self.active_segment());
         let completes = marker.and_then(|marker| self.producers.completes(header, marker));
         let aborted = completes.as_ref().and_then(|done| done.aborted());
@@ -434,86 +425,6 @@ impl Log {
                 .tail_batches
                 .saturating_sub(segment.forget_tail(!is_active));
         }
-    }
-
-    /// A new leader's epoch starts where the log ends (or at its first batch, on a follower).
-    pub(crate) fn begin_epoch(&mut self, epoch: LeaderEpoch, start: i64) -> Result<(), Fault> {
-        if epoch.0 < 0 || self.epochs.latest() == Some(epoch) {
-            return Ok(());
-        }
-        let mut epochs = self.epochs.clone();
-        if epochs.assign(epoch, start) {
-            self.store_epochs(epochs)?;
-        }
-        Ok(())
-    }
-
-    /// Whether nothing of it is on disk: it was made without a folder, and never written to.
-    pub(crate) fn is_unmade(&self) -> bool {
-        self.unmade.is_some()
-    }
-
-    /// Makes the folder of a log that has none yet.
-    pub(super) fn make(&mut self) -> Result<(), Fault> {
-        let Some(Unmade { topic_id }) = self.unmade else {
-            return Ok(());
-        };
-        layout::make_folder(self.cache.disk(), &self.folder, topic_id)?;
-        self.active_segment().create_files()?;
-        self.active_segment().reserve(&self.config())?;
-        self.write_epochs(&self.epochs)?;
-        self.unmade = None;
-        Ok(())
-    }
-
-    fn write_epochs(&self, epochs: &Epochs) -> Result<(), Fault> {
-        let path = self.folder.join(LEADER_EPOCHS);
-        let replace = match self.is_settled {
-            true => Disk::write_atomically,
-            false => Disk::write_in_place,
-        };
-        checkpoint::write_epochs(self.cache.disk(), &path, &epochs.entries(), replace)
-    }
-
-    pub(super) fn store_epochs(&mut self, epochs: Epochs) -> Result<(), Fault> {
-        if !self.is_unmade() {
-            self.write_epochs(&epochs)?;
-        }
-        self.take_epochs(epochs);
-        Ok(())
-    }
-
-    fn take_epochs(&mut self, epochs: Epochs) {
-        self.shared.set_epochs(epochs.clone());
-        self.epochs = epochs;
-    }
-
-    /// Whether an append need not wait for the disk to know this log.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.is_settled
-    }
-
-    /// Makes the folder, its topic id and its epochs durable before the first batch is written: a
-    /// crash may take a folder without batches, which the metadata then asks for again, but must not
-    /// leave batches that do not say whose they are (UnifiedLog.maybeFlushMetadataFile).
-    pub(super) fn settle(&mut self) -> Result<(), Fault> {
-        if self.is_settled {
-            return Ok(());
-        }
-        let disk = self.cache.disk();
-        for name in [layout::PARTITION_METADATA, LEADER_EPOCHS] {
-            let path = self.folder.join(name);
-            if disk.exists(&path) {
-                let file = disk.open(&path, Open::Read).at(&path)?;
-                file.sync_data().at(&path)?;
-            }
-        }
-        disk.sync_dir(&self.folder).at(&self.folder)?;
-        if let Some(parent) = self.folder.parent() {
-            disk.sync_dir(parent).at(parent)?;
-        }
-        self.is_settled = true;
-        Ok(())
     }
 
     /// Raises the first offset that may be read, as DeleteRecords and retention do; segments that

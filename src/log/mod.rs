@@ -1,7 +1,7 @@
 //! The log on disk, byte for byte Kafka's: a partition is a folder of segments, a segment a file of
 //! batches with sparse indexes. Everything here is synchronous.
 //!
-//! - [`log`], [`roll`], [`truncate`], [`flush`]: a partition's log, what its owner calls;
+//! - [`log`], [`settle`], [`roll`], [`truncate`], [`flush`]: a partition's log, what its owner calls;
 //!   [`read`]: what readers call without it
 //! - [`append`], [`producers`], [`epochs`], [`config`]: the rules, as functions of values;
 //!   [`snapshot`]: producers as bytes; [`rebuild`]: those of a log at an offset
@@ -52,6 +52,7 @@ pub(crate) mod retention;
 mod roll;
 pub(crate) mod scan;
 pub(crate) mod segment;
+mod settle;
 pub(crate) mod snapshot;
 pub(crate) mod swap;
 pub(crate) mod tail;

@@ -18,6 +18,7 @@ use super::fault::Fault;
 use super::scan::NEARBY;
 use super::segment::Segment;
 use super::tail::Placed;
+use super::time_index::TimestampOffset;
 use super::txn_index::AbortedTxn;
 use crate::base::LeaderEpoch;
 use crate::os::disk::File;
@@ -99,8 +100,6 @@ pub(crate) struct SegmentInfo {
     /// Where the next segment begins, or the log ends.
     pub(crate) next_offset: i64,
     pub(crate) size: u64,
-    /// -1 when no record has a time.
-    pub(crate) newest_timestamp: i64,
 }
 
 impl Shared {
@@ -259,7 +258,6 @@ impl LogReader {
             base_offset: segment.base_offset,
             next_offset,
             size: segment.size(),
-            newest_timestamp: segment.newest().timestamp,
         };
         segments.iter().zip(ends).map(info).collect()
     }
@@ -452,7 +450,7 @@ impl LogReader {
     ) -> Result<Option<TimedOffset>, Fault> {
         let start = self.log_start_offset();
         for segment in segments {
-            if segment.newest().timestamp < timestamp {
+            if segment.newest()?.timestamp < timestamp {
                 continue;
             }
             let hit = |offset, time| offset >= start && time >= timestamp;
@@ -472,17 +470,17 @@ impl LogReader {
 }
 
 fn newest_in(segments: &[Arc<Segment>]) -> Result<Option<TimedOffset>, Fault> {
-    let mut best: Option<&Arc<Segment>> = None;
+    let mut best: Option<(&Segment, TimestampOffset)> = None;
     for segment in segments {
-        let newest = segment.newest().timestamp;
-        if newest >= 0 && best.is_none_or(|best| newest > best.newest().timestamp) {
-            best = Some(segment);
+        let newest = segment.newest()?;
+        let least = best.map_or(-1, |(_, best)| best.timestamp);
+        if newest.timestamp > least {
+            best = Some((segment, newest));
         }
     }
-    let Some(segment) = best else {
+    let Some((segment, newest)) = best else {
         return Ok(None);
     };
-    let newest = segment.newest();
     let hit = |_, time| time == newest.timestamp;
     search(segment, newest.offset, hit, |of| of == newest.timestamp)
 }

@@ -2,6 +2,7 @@
 //! (org.apache.kafka.storage.internals.log.ProducerStateManager, UnifiedLog.rebuildProducerState).
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use super::log::{Log, read_marker};
 use super::producers::{CompletedTxn, Producers};
 use super::scan::{Found, HEADERS, Scan};
 use super::segment::Segment;
+use super::snapshot::StoredProducer;
 use super::{read, snapshot};
 use crate::os::disk::Disk;
 use crate::protocol::records::batch::HEADER_LEN;
@@ -39,13 +41,23 @@ pub(super) fn replay(
 /// The producers of a log as it stands: the newest snapshot, and what was written since.
 pub(super) fn rebuild_producers(log: &Log, now_ms: i64) -> Result<Producers, Fault> {
     let deadline = now_ms.saturating_sub(log.config().producer_id_expiration_ms);
-    producers_at(
-        log.cache.disk(),
+    let disk = log.cache.disk();
+    let known = producers_at(
+        disk,
         &log.folder,
         &log.segments,
+        &snapshots(disk, &log.folder)?,
         (log.log_start_offset(), log.log_end_offset()),
         deadline,
-    )
+    )?;
+    Ok(known.producers)
+}
+
+/// The producers as of some offset.
+pub(super) struct Known {
+    pub(super) producers: Producers,
+    /// The snapshot that they were made from.
+    pub(super) snapshot: Option<i64>,
 }
 
 /// The producers of these segments below `end`, without those last seen before `deadline`.
@@ -53,24 +65,26 @@ pub(super) fn producers_at(
     disk: Disk,
     folder: &Path,
     segments: &[Arc<Segment>],
+    snapshots: &BTreeSet<i64>,
     (log_start, end): (i64, i64),
     deadline: i64,
-) -> Result<Producers, Fault> {
+) -> Result<Known, Fault> {
     let mut producers = Producers::default();
-    let mut from = log_start;
-    for offset in snapshots(disk, folder)?.into_iter().rev() {
+    let mut newest = None;
+    for offset in snapshots.iter().copied().rev() {
         if offset > end || offset <= log_start {
             continue;
         }
         let path = layout::path(folder, offset, Kind::Snapshot);
-        if let Some(stored) = snapshot::decode(&disk.read(&path).at(&path)?) {
+        if let Some(stored) = read_snapshot(disk, &path)? {
             producers = Producers::load(stored, deadline);
-            from = offset;
+            newest = Some(offset);
             break;
         }
         // A torn one is of no use; the log itself tells.
-        disk.remove_file(&path).at(&path)?;
+        remove(disk, &path)?;
     }
+    let from = newest.unwrap_or(log_start);
     let first = read::floor(segments, from).unwrap_or(0);
     for segment in &segments[first.min(segments.len())..] {
         if from >= end || segment.base_offset >= end || segment.size() == 0 {
@@ -90,11 +104,22 @@ pub(super) fn producers_at(
             }
         }
     }
-    Ok(producers)
+    Ok(Known {
+        producers,
+        snapshot: newest,
+    })
+}
+
+fn read_snapshot(disk: Disk, path: &Path) -> Result<Option<Vec<StoredProducer>>, Fault> {
+    match disk.read(path) {
+        Ok(bytes) => Ok(snapshot::decode(&bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).at(path),
+    }
 }
 
 /// The offsets of the snapshots in a folder.
-pub(super) fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Fault> {
+fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Fault> {
     let mut offsets = BTreeSet::new();
     for entry in disk.list(folder).at(folder)? {
         match FileName::parse(&entry.name) {
@@ -116,10 +141,14 @@ pub(super) fn snapshots(disk: Disk, folder: &Path) -> Result<BTreeSet<i64>, Faul
 
 /// Removes the snapshots that are of no use: outside the log, or neither at the start of a segment
 /// nor where the log is anchored. Says whether there were any.
-pub(super) fn drop_snapshots(log: &Log, anchor: Option<i64>) -> Result<bool, Fault> {
+pub(super) fn drop_snapshots(
+    log: &Log,
+    snapshots: &BTreeSet<i64>,
+    anchor: Option<i64>,
+) -> Result<bool, Fault> {
     let (start, end) = (log.log_start_offset(), log.log_end_offset());
     let begins_at = |offset| log.segments.iter().any(|one| one.base_offset == offset);
-    remove_snapshots(log.cache.disk(), &log.folder, |offset| {
+    remove_snapshots(log.cache.disk(), &log.folder, snapshots, |offset| {
         let useful = Some(offset) == anchor || begins_at(offset);
         offset > end || offset <= start || !useful
     })
@@ -128,20 +157,30 @@ pub(super) fn drop_snapshots(log: &Log, anchor: Option<i64>) -> Result<bool, Fau
 /// Removes the snapshots of what was cut off, for good: they would vouch for indexes that are written
 /// anew from now on.
 pub(super) fn drop_snapshots_above(disk: Disk, folder: &Path, end: i64) -> Result<(), Fault> {
-    match remove_snapshots(disk, folder, |offset| offset > end)? {
+    let all = snapshots(disk, folder)?;
+    match remove_snapshots(disk, folder, &all, |offset| offset > end)? {
         true => disk.sync_dir(folder).at(folder),
         false => Ok(()),
     }
 }
 
-fn remove_snapshots(disk: Disk, folder: &Path, goes: impl Fn(i64) -> bool) -> Result<bool, Fault> {
+fn remove_snapshots(
+    disk: Disk,
+    folder: &Path,
+    snapshots: &BTreeSet<i64>,
+    goes: impl Fn(i64) -> bool,
+) -> Result<bool, Fault> {
     let mut any = false;
-    for offset in snapshots(disk, folder)? {
-        if goes(offset) {
-            let path = layout::path(folder, offset, Kind::Snapshot);
-            disk.remove_file(&path).at(&path)?;
-            any = true;
-        }
+    for offset in snapshots.iter().copied().filter(|offset| goes(*offset)) {
+        remove(disk, &layout::path(folder, offset, Kind::Snapshot))?;
+        any = true;
     }
     Ok(any)
+}
+
+fn remove(disk: Disk, path: &Path) -> Result<(), Fault> {
+    match disk.remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).at(path),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }

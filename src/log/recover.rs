@@ -20,14 +20,15 @@ use super::fault::{At, Fault};
 use super::files::FileCache;
 use super::flush;
 use super::layout::{self, FileName, Kind};
-use super::log::{Log, Unmade};
+use super::log::Log;
 use super::producers::{CompletedTxn, Producers};
 use super::read::Shared;
-use super::rebuild::{drop_snapshots, producers_at, rebuild_producers, replay, snapshots};
+use super::rebuild::{Known, drop_snapshots, producers_at, replay};
 use super::resume::{self, Resumed};
 use super::roll::Active;
 use super::scan::{Found, HEADERS, NEARBY, Scan, Stop, WHOLE};
 use super::segment::{Appending, Segment};
+use super::settle::Unmade;
 use super::{snapshot, swap};
 use crate::base::{LeaderEpoch, TopicId, TopicPartition};
 use crate::protocol::records::batch::BadBatch;
@@ -66,7 +67,7 @@ pub(crate) struct Progress {
 /// Opens a log; `progress` is told now and then while segments are read.
 pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
     let disk = open.cache.disk();
-    let bases = tidy(&open)?;
+    let Present { bases, snapshots } = tidy(&open)?;
     let (mut segments, mut reindexed) = open_segments(&open, &bases)?;
     for segment in &segments {
         if !segment.txn_index.is_plausible(segment.base_offset)? {
@@ -90,7 +91,13 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     let recovered = if open.is_clean {
         None
     } else {
-        Some(recover(&open, &mut segments, &mut epochs, progress)?)
+        Some(recover(
+            &open,
+            &mut segments,
+            &snapshots,
+            &mut epochs,
+            progress,
+        )?)
     };
     let log_end = match &recovered {
         Some(recovered) => recovered.log_end,
@@ -133,19 +140,20 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
                 log.shared
                     .add_undecided(done.first_offset, done.last_offset);
             }
-            if drop_snapshots(&log, anchor.map(|anchor| anchor.offset))? {
+            let anchor = anchor.map(|anchor| anchor.offset);
+            if drop_snapshots(&log, &snapshots, anchor)? {
                 // One of what was lost would vouch for what is written in its place.
                 disk.sync_dir(&log.folder).at(&log.folder)?;
             }
         }
         None => {
-            let all = snapshots(disk, &log.folder)?;
-            let newest = all.range(..=log_end).next_back().copied();
-            drop_snapshots(&log, newest)?;
-            log.producers = rebuild_producers(&log, open.now_ms)?;
-            let newest = snapshots(disk, &log.folder)?.pop_last();
-            log.is_touched |= log_end > 0 && newest != Some(log_end);
-            if newest == Some(log_end) {
+            let newest = snapshots.range(..=log_end).next_back().copied();
+            drop_snapshots(&log, &snapshots, newest)?;
+            let ends = (log_start, log_end);
+            let known = load_producers(&open, &log.segments, &snapshots, ends)?;
+            log.producers = known.producers;
+            log.is_touched |= log_end > 0 && known.snapshot != Some(log_end);
+            if known.snapshot == Some(log_end) {
                 log.is_anchored_at_its_end();
             }
         }
@@ -198,6 +206,7 @@ fn assemble(open: &OpenLog, segments: Segments, ends: (i64, i64), epochs: Epochs
         tail_batches: 0,
         is_touched: false,
         is_settled: false,
+        owes_epoch: false,
         unmade: None,
     }
 }
@@ -212,32 +221,51 @@ fn settle_epochs(log: &mut Log, stored: &[(i32, i64)]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Undoes or completes what was cut short; gives the base offsets of the segments.
-fn tidy(open: &OpenLog) -> Result<BTreeSet<i64>, Fault> {
+/// What a folder has, by offset.
+struct Present {
+    /// Where segments begin.
+    bases: BTreeSet<i64>,
+    snapshots: BTreeSet<i64>,
+}
+
+/// Undoes or completes what was cut short; gives what is there then. A folder is listed only once
+/// where nothing was cut short: there may be thousands.
+fn tidy(open: &OpenLog) -> Result<Present, Fault> {
     let disk = open.cache.disk();
     let folder = &open.folder;
-    swap::complete(disk, folder)?;
+    let list = || {
+        let names = disk.list(folder).at(folder)?.into_iter();
+        let parsed = names.map(|entry| (FileName::parse(&entry.name), entry.name));
+        Ok::<Vec<_>, Fault>(parsed.collect())
+    };
+    let mut files = list()?;
+    let is_of_swap =
+        |name: &FileName| matches!(name, FileName::Cleaned { .. } | FileName::Swap { .. });
+    if files.iter().any(|(name, _)| is_of_swap(name)) {
+        swap::complete(disk, folder)?;
+        files = list()?;
+    }
     let mut live = Vec::new();
-    for entry in disk.list(folder).at(folder)? {
-        let path = folder.join(&entry.name);
-        match FileName::parse(&entry.name) {
+    for (name, text) in files {
+        let path = folder.join(text);
+        match name {
             FileName::Leftover => disk.remove_file(&path).at(&path)?,
             FileName::Live { offset, kind } => live.push((offset, kind)),
             FileName::Cleaned { .. } | FileName::Swap { .. } | FileName::Other => {}
         }
     }
-    let bases: BTreeSet<i64> = live
-        .iter()
-        .filter(|(_, kind)| *kind == Kind::Log)
-        .map(|(offset, _)| *offset)
-        .collect();
+    let of = |wanted| {
+        let files = live.iter().filter(move |(_, kind)| *kind == wanted);
+        files.map(|(offset, _)| *offset).collect::<BTreeSet<i64>>()
+    };
+    let (bases, snapshots) = (of(Kind::Log), of(Kind::Snapshot));
     for (offset, kind) in live {
         if kind != Kind::Snapshot && !bases.contains(&offset) {
             let path = layout::path(folder, offset, kind);
             disk.remove_file(&path).at(&path)?;
         }
     }
-    Ok(bases)
+    Ok(Present { bases, snapshots })
 }
 
 /// The first segment that may not be whole on the disk: that of the last record below the recovery
@@ -261,7 +289,7 @@ fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<(Segments, Seg
         let segment = Arc::new(at(base)?);
         // What lies beyond is made anew anyway, and may not be whole.
         let trusted = open.is_clean || first_read.is_some_and(|first| base < first);
-        if trusted && !has_good_indexes(&segment)? {
+        if trusted && !has_good_indexes(&segment, open.is_clean)? {
             reindex(&segment, &open.config)?;
             reindexed.push(Arc::clone(&segment));
         }
@@ -270,13 +298,15 @@ fn open_segments(open: &OpenLog, bases: &BTreeSet<i64>) -> Result<(Segments, Seg
     Ok((segments, reindexed))
 }
 
-fn has_good_indexes(segment: &Segment) -> Result<bool, Fault> {
+/// Whether indexes are there, and, unless they were closed in order, end as they should.
+fn has_good_indexes(segment: &Segment, is_clean: bool) -> Result<bool, Fault> {
+    let (offsets, times) = (&segment.offset_index, &segment.time_index);
     // A closed time index is empty only where no record has a time.
-    let timed = segment.time_index.raw().len() > 0 || segment.size() == 0;
-    Ok(timed
-        && segment.offset_index.file().exists()
-        && segment.offset_index.is_plausible(segment.size())?
-        && segment.time_index.is_plausible()?)
+    let timed = times.raw().len() > 0 || segment.size() == 0;
+    if !timed || (offsets.raw().len() == 0 && !offsets.file().exists()) {
+        return Ok(false);
+    }
+    Ok(is_clean || (offsets.is_plausible(segment.size())? && times.is_plausible()?))
 }
 
 /// Makes the indexes of a segment anew whose batches are trusted.
@@ -334,13 +364,14 @@ struct Recovered {
 /// Reads everything from the recovery point on, and cuts the log where a batch is not whole.
 fn recover(
     open: &OpenLog,
-    segments: &mut Vec<Arc<Segment>>,
+    segments: &mut Segments,
+    snapshots: &BTreeSet<i64>,
     epochs: &mut Epochs,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
     let first = first_unsure(segments, open.recovery_point);
     let next = segments.get(first + 1).map(|next| next.base_offset);
-    let mut resumed = resume::find(open, &segments[first], next, deadline(open))?;
+    let mut resumed = resume::find(open, &segments[first], snapshots, next)?;
     let anchor = resumed.as_ref().map(|resumed| resumed.place);
     let start = anchor.map_or(segments[first].base_offset, |anchor| anchor.offset);
     let skipped = anchor.map_or(0, |anchor| anchor.position);
@@ -351,7 +382,7 @@ fn recover(
         config: &open.config,
         producers: match known {
             Some(known) => known,
-            None => load_producers(open, segments, start)?,
+            None => load_producers(open, segments, snapshots, (open.log_start, start))?.producers,
         },
         completed: Vec::new(),
         epochs,
@@ -524,18 +555,25 @@ impl Recovery<'_> {
     }
 }
 
-fn load_producers(open: &OpenLog, segments: &[Arc<Segment>], end: i64) -> Result<Producers, Fault> {
+fn load_producers(
+    open: &OpenLog,
+    segments: &[Arc<Segment>],
+    snapshots: &BTreeSet<i64>,
+    ends: (i64, i64),
+) -> Result<Known, Fault> {
+    let disk = open.cache.disk();
     producers_at(
-        open.cache.disk(),
+        disk,
         &open.folder,
         segments,
-        (open.log_start, end),
+        snapshots,
+        ends,
         deadline(open),
     )
 }
 
 /// Producers last seen before are forgotten.
-fn deadline(open: &OpenLog) -> i64 {
+pub(super) fn deadline(open: &OpenLog) -> i64 {
     open.now_ms
         .saturating_sub(open.config.producer_id_expiration_ms)
 }

@@ -1,13 +1,14 @@
 //! Where a recovery begins inside a segment: at the last anchor below the recovery point
 //! ([`super::anchor`]).
 
+use std::collections::BTreeSet;
+
 use super::anchor::Place;
 use super::config::LogConfig;
 use super::fault::{At, Fault};
 use super::layout::{self, Kind};
 use super::producers::Producers;
-use super::rebuild::snapshots;
-use super::recover::OpenLog;
+use super::recover::{OpenLog, deadline};
 use super::scan::{HEADERS, Stop};
 use super::segment::Segment;
 use super::snapshot;
@@ -27,13 +28,15 @@ pub(super) struct Resumed {
 pub(super) fn find(
     open: &OpenLog,
     segment: &Segment,
+    snapshots: &BTreeSet<i64>,
     next: Option<i64>,
-    deadline: i64,
 ) -> Result<Option<Resumed>, Fault> {
     let disk = open.cache.disk();
     let least = segment.base_offset.max(open.log_start) + 1;
-    let offsets = snapshots(disk, &open.folder)?;
-    for offset in offsets.range(least..=open.recovery_point.max(least)).rev() {
+    for offset in snapshots
+        .range(least..=open.recovery_point.max(least))
+        .rev()
+    {
         // One that is made when a segment is closed says nothing of indexes.
         if Some(*offset) == next || *offset > open.recovery_point {
             continue;
@@ -49,7 +52,7 @@ pub(super) fn find(
                     segment_base: segment.base_offset,
                     position,
                 },
-                producers: Producers::load(stored, deadline),
+                producers: Producers::load(stored, deadline(open)),
                 last_indexed,
             }));
         }

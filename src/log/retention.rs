@@ -13,6 +13,7 @@ use super::config::LogConfig;
 use super::fault::Fault;
 use super::log::{Doomed, Log};
 use super::read::LogReader;
+use super::segment::Segment;
 
 /// As many segments are deleted at once; a log with more is looked at again.
 const AT_ONCE: usize = 64;
@@ -160,18 +161,19 @@ impl LogReader {
         };
         for segment in self.live().iter().take(AT_ONCE) {
             let too_old = |ms: i64| now_ms.saturating_sub(ms) > age_ms;
-            if !too_old(segment.newest().timestamp) {
+            let told = segment.newest()?;
+            if !too_old(told.timestamp) {
                 break;
             }
-            let told = segment.newest();
             segment.confirm_newest()?;
-            if segment.newest() != told {
+            let known = segment.newest()?;
+            if known != told {
                 warn!(
                     file = %segment.log.path().display(),
                     "a time index is damaged, the age of its segment is read from the batches"
                 );
             }
-            if !too_old(segment.newest().timestamp) {
+            if !too_old(known.timestamp) {
                 break;
             }
         }
@@ -182,14 +184,12 @@ impl LogReader {
 impl Log {
     /// Takes what may be deleted out of the log and renames its files; the log's start is raised.
     pub(crate) fn retain(&mut self, high_watermark: i64, now_ms: i64) -> Result<Retained, Fault> {
-        let segments = self.aged(now_ms)?;
-        let limits = Limits::of(&self.config());
         let at = Standing {
             log_start: self.log_start_offset(),
             high_watermark,
             now_ms,
         };
-        let mut plan = plan(&segments, limits, at);
+        let (segments, mut plan) = self.condemn(at)?;
         let more = plan.gone.len() > AT_ONCE;
         plan.gone.truncate(AT_ONCE);
         if plan.gone.len() == segments.len() {
@@ -202,24 +202,39 @@ impl Log {
         Ok(Retained { doomed, plan, more })
     }
 
-    fn aged(&self, now_ms: i64) -> Result<Vec<Aged>, Fault> {
-        let infos = self.reader().segments();
-        let active = self.active_segment();
-        let aged = infos.iter().zip(&self.segments).map(|(info, segment)| {
-            let newest_ms = match info.newest_timestamp {
-                // It stays, however old.
-                ..0 if info.size == 0 && Arc::ptr_eq(segment, active) => now_ms,
-                ..0 => segment.modified_ms()?,
-                newest => newest,
-            };
-            Ok(Aged {
-                base_offset: info.base_offset,
-                next_offset: info.next_offset,
-                size: info.size,
-                newest_ms,
-            })
+    /// Plans, and reads how old segments are only while those before them go.
+    fn condemn(&self, at: Standing) -> Result<(Vec<Aged>, Plan), Fault> {
+        let limits = Limits::of(&self.config());
+        let infos = self.reader().segments().into_iter();
+        let young = infos.map(|info| Aged {
+            base_offset: info.base_offset,
+            next_offset: info.next_offset,
+            size: info.size,
+            newest_ms: i64::MAX,
         });
-        aged.collect()
+        let mut segments: Vec<Aged> = young.collect();
+        let mut known = 0;
+        loop {
+            let plan = plan(&segments, limits, at);
+            let oldest = plan.gone.len();
+            if oldest < known || oldest == segments.len() || limits.age_ms.is_none() {
+                return Ok((segments, plan));
+            }
+            let more = (oldest + 1).max(2 * known).min(segments.len());
+            for place in known.max(oldest)..more {
+                segments[place].newest_ms = self.newest_ms(&self.segments[place], at.now_ms)?;
+            }
+            known = more;
+        }
+    }
+
+    fn newest_ms(&self, segment: &Arc<Segment>, now_ms: i64) -> Result<i64, Fault> {
+        let is_active = Arc::ptr_eq(segment, self.active_segment());
+        match segment.size() {
+            // It stays, however old.
+            0 if is_active => Ok(now_ms),
+            _ => segment.newest_ms(),
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl Log {
     pub(crate) fn roll_if_aged(&mut self, now_ms: i64) -> Result<bool, Fault> {
         let config = self.config();
         let segment = Arc::clone(self.active_segment());
-        let newest = segment.newest().timestamp;
+        let newest = segment.newest()?.timestamp;
         let aged = segment.size() > 0 && self.is_aged(&segment, newest, &config, now_ms)?;
         if aged {
             self.roll(self.log_end_offset(), now_ms)?;

@@ -37,7 +37,8 @@ pub(crate) struct Segment {
     size: AtomicU64,
     /// Whether the file is longer than its batches, for those to come.
     is_reserved: AtomicBool,
-    newest: Mutex<TimestampOffset>,
+    /// Read from the time index when it is asked for.
+    newest: Mutex<Option<TimestampOffset>>,
     tail: Mutex<Tail>,
 }
 
@@ -72,14 +73,10 @@ impl Segment {
     ) -> Result<Self, Fault> {
         let path = |kind| folder.join(layout::file_name(base_offset, kind) + suffix);
         let log = LazyFile::new(cache, path(Kind::Log));
-        let size = match cache.disk().exists(&log.path()) {
-            true => log.read()?.len().at(&log.path())?,
-            false => 0,
-        };
+        let size = log.len()?.unwrap_or(0);
         let offset_index =
             OffsetIndex::open(cache, path(Kind::OffsetIndex), base_offset, index_bytes)?;
         let time_index = TimeIndex::open(cache, path(Kind::TimeIndex), base_offset, index_bytes)?;
-        let newest = time_index.last()?;
         Ok(Self {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             base_offset,
@@ -89,7 +86,7 @@ impl Segment {
             txn_index: TxnIndex::open(cache, path(Kind::TxnIndex))?,
             size: AtomicU64::new(size),
             is_reserved: AtomicBool::new(false),
-            newest: Mutex::new(newest),
+            newest: Mutex::new(None),
             tail: Mutex::default(),
         })
     }
@@ -127,8 +124,31 @@ impl Segment {
     }
 
     /// The newest timestamp, with the last offset of the batch that has it; -1 without any.
-    pub(crate) fn newest(&self) -> TimestampOffset {
-        *self.newest.lock()
+    pub(crate) fn newest(&self) -> Result<TimestampOffset, Fault> {
+        self.newest_in(&mut self.newest.lock())
+    }
+
+    /// How new it is, in milliseconds since 1970: its newest timestamp, or when it was last written
+    /// to where no record has one.
+    pub(crate) fn newest_ms(&self) -> Result<i64, Fault> {
+        match self.newest()?.timestamp {
+            ..0 => self.modified_ms(),
+            newest => Ok(newest),
+        }
+    }
+
+    fn newest_in(&self, newest: &mut Option<TimestampOffset>) -> Result<TimestampOffset, Fault> {
+        if let Some(newest) = newest {
+            return Ok(*newest);
+        }
+        let found = if self.time_index.is_plausible()? {
+            self.time_index.last()?
+        } else {
+            // Somebody damaged it. Without entries a search only takes longer.
+            self.time_index.raw().truncate(0);
+            self.scan_newest()?
+        };
+        Ok(*newest.insert(found))
     }
 
     /// Writes a batch behind the last in one call. When that fails nothing is changed: what was
@@ -156,17 +176,19 @@ impl Segment {
     pub(crate) fn index(&self, position: u64, batch: Appending) -> Result<(), Fault> {
         let newest = {
             let mut newest = self.newest.lock();
-            let before = *newest;
+            let before = self.newest_in(&mut newest)?;
+            let mut after = before;
             if batch.max_timestamp > before.timestamp {
-                *newest = TimestampOffset {
+                after = TimestampOffset {
                     timestamp: batch.max_timestamp,
                     offset: batch.last_offset,
                 };
+                *newest = Some(after);
             }
             if !batch.indexed {
                 return Ok(());
             }
-            (before, *newest)
+            (before, after)
         };
         let entries = self.offset_index.raw().len();
         let at = u32::try_from(position).unwrap_or(u32::MAX);
@@ -176,7 +198,7 @@ impl Segment {
             .and_then(|()| self.time_index.append(newest.1));
         if added.is_err() {
             self.offset_index.raw().truncate(entries);
-            *self.newest.lock() = newest.0;
+            *self.newest.lock() = Some(newest.0);
         }
         added
     }
@@ -291,7 +313,8 @@ impl Segment {
         // What the files still have of it must not be met behind what is written from now on.
         self.offset_index.raw().trim()?;
         self.time_index.raw().trim()?;
-        self.reload_newest()
+        *self.newest.lock() = Some(self.scan_newest()?);
+        Ok(())
     }
 
     /// Drops the index entries at or beyond `offset`, and whatever a crash left behind those below;
@@ -300,13 +323,13 @@ impl Segment {
         self.offset_index.truncate_to(offset)?;
         self.time_index.truncate_to(offset)?;
         self.txn_index.truncate_to(offset)?;
-        *self.newest.lock() = self.time_index.last()?;
+        *self.newest.lock() = Some(self.time_index.last()?);
         self.offset_index.last()
     }
 
     /// Writes out what of its indexes is in memory only, the newest timestamp included.
     pub(crate) fn settle_indexes(&self) -> Result<(), Fault> {
-        self.time_index.close(self.newest())?;
+        self.time_index.close(self.newest()?)?;
         self.offset_index.raw().write_out()?;
         self.time_index.raw().write_out()
     }
@@ -322,14 +345,14 @@ impl Segment {
     pub(crate) fn reset_indexes(&self) {
         self.offset_index.raw().truncate(0);
         self.time_index.raw().truncate(0);
-        *self.newest.lock() = TimestampOffset {
+        *self.newest.lock() = Some(TimestampOffset {
             timestamp: -1,
             offset: self.base_offset,
-        };
+        });
     }
 
     /// Finds the newest timestamp: the last index entry, or something newer behind it.
-    fn reload_newest(&self) -> Result<(), Fault> {
+    fn scan_newest(&self) -> Result<TimestampOffset, Fault> {
         let mut newest = self.time_index.last()?;
         let mut scan = self.scan_for(newest.offset, NEARBY)?;
         while let Some(found) = self.step(&mut scan)? {
@@ -340,14 +363,13 @@ impl Segment {
                 };
             }
         }
-        *self.newest.lock() = newest;
-        Ok(())
+        Ok(newest)
     }
 
     /// Sees to it that the newest timestamp is that of a batch: where the batch that it is said to be
     /// of has another, it is looked for among all. An index may be damaged.
     pub(crate) fn confirm_newest(&self) -> Result<(), Fault> {
-        let told = self.newest();
+        let told = self.newest()?;
         if told.timestamp < 0 {
             return Ok(());
         }
@@ -368,8 +390,8 @@ impl Segment {
         }
         let mut known = self.newest.lock();
         // Appended to meanwhile, it knows more.
-        if *known == told {
-            *known = newest;
+        if *known == Some(told) {
+            *known = Some(newest);
         }
         Ok(())
     }
@@ -377,11 +399,10 @@ impl Segment {
     /// Closes the segment's indexes: the last time entry is written and what was reserved is
     /// given back. Appending to it again is possible.
     pub(crate) fn seal(&self) -> Result<(), Fault> {
-        let newest = self.newest();
         if self.is_reserved.swap(false, Ordering::AcqRel) {
             self.set_size(self.size())?;
         }
-        self.time_index.close(newest)?;
+        self.time_index.close(self.newest()?)?;
         self.offset_index.raw().trim()?;
         self.time_index.raw().trim()?;
         self.txn_index.file().release();

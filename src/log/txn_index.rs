@@ -32,10 +32,7 @@ impl TxnIndex {
     /// Opens the index at `path`; an absent one has no entries.
     pub(crate) fn open(cache: &Arc<FileCache>, path: PathBuf) -> Result<Self, Fault> {
         let file = LazyFile::new(cache, path);
-        let bytes = match cache.disk().exists(&file.path()) {
-            true => file.read()?.len().at(&file.path())?,
-            false => 0,
-        };
+        let bytes = file.len()?.unwrap_or(0);
         Ok(Self {
             file,
             bytes: AtomicU64::new(bytes - bytes % ENTRY as u64),

@@ -150,6 +150,15 @@ impl Disk {
         path.exists()
     }
 
+    /// The length of a file in bytes, if there is one.
+    pub(crate) fn len_of(self, path: &Path) -> io::Result<Option<u64>> {
+        match fs::metadata(path) {
+            Ok(meta) => Ok(Some(meta.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Makes the names in a folder durable.
     pub(crate) fn sync_dir(self, path: &Path) -> io::Result<()> {
         #[cfg(test)]
