@@ -221,8 +221,12 @@ impl Log {
                 return Ok((segments, plan));
             }
             let more = (oldest + 1).max(2 * known).min(segments.len());
-            for place in known.max(oldest)..more {
-                segments[place].newest_ms = self.newest_ms(&self.segments[place], at.now_ms)?;
+            let asked = known.max(oldest)..more;
+            for (aged, segment) in segments[asked.clone()]
+                .iter_mut()
+                .zip(&self.segments[asked])
+            {
+                aged.newest_ms = self.newest_ms(segment, at.now_ms)?;
             }
             known = more;
         }
