@@ -317,6 +317,15 @@ impl Broker {
         exit
     }
 
+    /// Waits until it has ended by itself: its exit, and what it said. It may be started again.
+    #[track_caller]
+    pub fn ended(&mut self) -> (ExitStatus, String) {
+        let process = self.process.take().expect("it was started");
+        let exit = process.wait_exit(LIMIT);
+        self.earlier.extend(process.lines());
+        (exit, process.story())
+    }
+
     /// Whether the process is there.
     pub fn is_alive(&self) -> bool {
         self.process

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +19,7 @@ use kafka_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
 use kafka_protocol::messages::{
-    AlterReplicaLogDirsRequest, DeleteRecordsRequest, DescribeLogDirsRequest,
+    AlterReplicaLogDirsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
 };
 use kafka_protocol::protocol::StrBytes;
@@ -446,7 +447,7 @@ fn a_slow_move_is_seen_given_up_and_ended_with_its_topic() {
     wait("the move goes on after a restart", || {
         copy_of(&mut asker).is_some_and(|copy| copy.is_future)
     });
-    let request = kafka_protocol::messages::DeleteTopicsRequest::default()
+    let request = DeleteTopicsRequest::default()
         .with_topic_names(vec![topic_name("slow")])
         .with_timeout_ms(20_000);
     assert_eq!(asker.ask(5, &request).responses[0].error_code, 0);
@@ -544,6 +545,120 @@ fn a_directory_that_fails_while_it_runs_takes_its_partitions_along() {
     });
     create(&mut asker, "tc", &[]);
     assert_eq!(produced(&mut asker, "tc", b"new"), 0);
+}
+
+#[test]
+fn a_new_partition_is_made_elsewhere_when_its_directory_fails() {
+    if !only_barnabas() {
+        // Apache Kafka answers KAFKA_STORAGE_ERROR until it is started again.
+        return;
+    }
+    let broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    create(&mut asker, "ta", &[]);
+    fs::rename(other(&broker), broker.folder().join("aside")).unwrap();
+    create(&mut asker, "tb", &[]);
+    wait_led(&mut asker, "tb");
+    assert_eq!(produced(&mut asker, "tb", b"kept"), 0);
+    let place = whereabouts(&mut asker, "tb").0;
+    assert_eq!(place.as_deref(), Some("data"));
+    wait("the directory is out of use", || {
+        describe(&mut asker)["other"] == Err(KAFKA_STORAGE_ERROR)
+    });
+}
+
+#[test]
+fn a_folder_that_is_taken_away_concerns_its_partition_alone() {
+    if !only_barnabas() {
+        // Apache Kafka ends with the next segment.
+        return;
+    }
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb", "tc"] {
+        create(&mut asker, topic, &[("segment.bytes", "1048576")]);
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    fs::remove_dir_all(broker.data().join("ta-0")).unwrap();
+    let value = vec![b'x'; 600_000];
+    wait("the next segment is begun", || {
+        produced(&mut asker, "ta", &value) == KAFKA_STORAGE_ERROR
+    });
+    assert_eq!(produced(&mut asker, "tc", b"kept"), 0);
+    assert_eq!(produced(&mut asker, "tb", b"kept"), 0);
+    assert_eq!(produced(&mut asker, "ta", b"lost"), KAFKA_STORAGE_ERROR);
+    broker.stop();
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    for (topic, kept) in [("ta", 0), ("tb", 2), ("tc", 2)] {
+        wait_led(&mut asker, topic);
+        assert_eq!(all(&mut asker, topic).len(), kept);
+        assert_eq!(produced(&mut asker, topic, b"new"), 0);
+    }
+}
+
+#[test]
+fn a_directory_that_lost_its_id_is_served_under_another() {
+    if !only_barnabas() {
+        // Apache Kafka does not start before it is formatted again.
+        return;
+    }
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb"] {
+        create(&mut asker, topic, &[]);
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    broker.stop();
+    for dir in [broker.data(), other(&broker)] {
+        fs::remove_file(dir.join("meta.properties")).unwrap();
+        broker.restart();
+        let mut asker = Connection::open(&broker);
+        for topic in ["ta", "tb"] {
+            wait_led(&mut asker, topic);
+            assert_eq!(all(&mut asker, topic), ["kept"]);
+        }
+        broker.stop();
+    }
+}
+
+#[test]
+fn a_damaged_log_is_refused_alone() {
+    if !only_barnabas() {
+        // Apache Kafka does not start with either of these.
+        return;
+    }
+    let mut broker = start(&[]);
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb", "tc"] {
+        create(&mut asker, topic, &[]);
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    broker.stop();
+    // The length of the first batch, and whose the log is.
+    let log = broker.data().join("ta-0/00000000000000000000.log");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[8] = 0x80;
+    fs::write(&log, bytes).unwrap();
+    fs::write(broker.data().join("tc-0/partition.metadata"), "x").unwrap();
+    broker.restart();
+    let mut asker = Connection::open(&broker);
+    wait_led(&mut asker, "tb");
+    assert_eq!(all(&mut asker, "tb"), ["kept"]);
+    for topic in ["ta", "tc"] {
+        assert_eq!(produced(&mut asker, topic, b"more"), KAFKA_STORAGE_ERROR);
+    }
+    assert!(broker.story().contains("a log is damaged"));
+    let request = DeleteTopicsRequest::default()
+        .with_topic_names(vec![topic_name("tc")])
+        .with_timeout_ms(10_000);
+    assert_eq!(asker.ask(3, &request).responses[0].error_code, 0);
+    wait("it is gone", || {
+        folders(&broker.data(), "tc-0")
+            .iter()
+            .all(|name| name.ends_with("-delete"))
+    });
+    broker.stop();
 }
 
 #[test]
@@ -672,14 +787,41 @@ fn a_full_disk_refuses_records_and_takes_them_again_once_there_is_room() {
     drop(small);
 }
 
+#[test]
+fn a_new_partition_is_made_where_there_is_room() {
+    if !only_barnabas() {
+        // Apache Kafka takes the full directory out of use.
+        return;
+    }
+    let mut broker = prepare(&[]);
+    let small = Small::mount(&other(&broker), "1m");
+    broker.restart();
+    let filling = other(&broker).join("filling");
+    let mut file = fs::File::create(&filling).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    let mut asker = Connection::open(&broker);
+    for topic in ["ta", "tb", "tc"] {
+        create(&mut asker, topic, &[]);
+        let place = whereabouts(&mut asker, topic).0;
+        assert_eq!(place.as_deref(), Some("data"));
+        assert_eq!(produced(&mut asker, topic, b"kept"), 0);
+    }
+    drop(file);
+    fs::remove_file(&filling).unwrap();
+    create(&mut asker, "td", &[]);
+    let place = whereabouts(&mut asker, "td").0;
+    assert_eq!(place.as_deref(), Some("other"));
+    broker.stop();
+    drop(small);
+}
+
 /// Starts a node that must not start; what it said.
 #[track_caller]
 fn refused(broker: &mut Broker) -> String {
     broker.launch();
-    wait("it ends by itself", || !broker.is_alive());
-    let exit = broker.process().wait_exit(LIMIT);
-    assert_eq!(exit.code(), Some(1));
-    broker.process().story()
+    let (exit, said) = broker.ended();
+    assert_eq!(exit.code(), Some(1), "{said}");
+    said
 }
 
 fn rewrite(dir: &Path, key: &str, value: &str) {
@@ -782,6 +924,55 @@ fn nothing_starts_where_no_directory_can_be_used() {
     let said = refused(&mut broker);
     assert!(said.contains("No `meta.properties` found in"), "{said}");
     assert!(fs::read_dir(broker.data()).unwrap().next().is_none());
+}
+
+#[test]
+fn a_new_node_that_ended_at_once_starts_again() {
+    if !only_barnabas() {
+        // Apache Kafka starts where a tool was run before.
+        return;
+    }
+    let mut broker = prepare(&[]);
+    let dirs = format!("{},{}", other(&broker).display(), broker.data().display());
+    broker.set("log.dirs", &dirs);
+    broker.set("metadata.log.dir", shown(&broker.data()));
+    fs::write(broker.data(), "no directory").unwrap();
+    let said = refused(&mut broker);
+    assert!(said.contains("metadata log directory"), "{said}");
+    assert!(!other(&broker).join("meta.properties").exists());
+    fs::remove_file(broker.data()).unwrap();
+    broker.restart();
+    assert!(other(&broker).join("meta.properties").exists());
+}
+
+#[test]
+fn a_directory_of_the_metadata_alone_is_locked_and_looked_at_as_the_others() {
+    let metadata = |broker: &Broker| broker.folder().join("metadata");
+    let mut broker = Broker::prepare(&[]);
+    let path = metadata(&broker);
+    broker.set("metadata.log.dir", shown(&path));
+    broker.restart();
+    let mut second = Broker::prepare(&[]);
+    second.set("metadata.log.dir", shown(&path));
+    if second.kind() == Kind::Barnabas {
+        let said = refused(&mut second);
+        let words = format!(
+            "Failed to acquire lock on file .lock in {}. A Kafka instance in another process or \
+             thread is using this directory.",
+            shown(&path)
+        );
+        assert!(said.contains(&words), "{said}");
+    }
+    broker.stop();
+    assert!(!path.join(".lock").exists());
+    rewrite(&path, "node.id", "2");
+    let said = refused(&mut broker);
+    assert!(said.contains("Stored node id 2 doesn't match"), "{said}");
+    rewrite(&path, "node.id", "1");
+    let own = property(&broker.data(), "directory.id");
+    rewrite(&path, "directory.id", &own);
+    let said = refused(&mut broker);
+    assert!(said.contains("Duplicate directory ID"), "{said}");
 }
 
 #[test]

@@ -286,3 +286,30 @@ fn a_lost_directory_takes_its_replicas_out_of_the_isr() {
     assert!(cluster.story.records().is_empty());
     cluster.ends();
 }
+
+#[test]
+fn a_replica_whose_directory_has_another_id_leads_as_soon_as_that_is_told() {
+    let (mut cluster, [one]) = cluster_of([1]);
+    let created = cluster.creates(topic("t", 1, 1)).unwrap();
+    let assign = |one: Process, directory| AssignReplicas {
+        broker_id: one.id,
+        broker_epoch: one.epoch,
+        directories: vec![(directory, vec![(created.topic_id, vec![0])])],
+    };
+    cluster.ask(assign(one, directory(1))).unwrap();
+    cluster.stops(one);
+    let other = DirectoryId(id(900));
+    let mut asked = cluster.registration(1, one.epoch);
+    asked.directories = vec![other];
+    let one = Process {
+        id: one.id,
+        epoch: cluster.ask(asked).unwrap(),
+    };
+    cluster.beats(one);
+    assert_eq!(cluster.partition("t", 0).leader, NO_LEADER);
+    cluster.ask(assign(one, other)).unwrap();
+    let partition = cluster.partition("t", 0);
+    assert_eq!(partition.directories, [other]);
+    assert_eq!((partition.leader, &partition.isr), (NodeId(1), &nodes([1])));
+    cluster.ends();
+}

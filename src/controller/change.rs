@@ -18,8 +18,8 @@ pub(super) struct Change<'a> {
     pub(super) partition: &'a Partition,
     pub(super) topic_id: TopicId,
     pub(super) index: i32,
-    /// Whether a replica is alive and its directory online.
-    pub(super) may_lead: &'a dyn Fn(NodeId) -> bool,
+    /// Whether a replica is alive, and the directory online that it is in or that it moves to.
+    pub(super) may_lead: &'a dyn Fn(NodeId, Option<DirectoryId>) -> bool,
     /// Where a replica that is new to the partition is taken to be.
     pub(super) default_directory: &'a dyn Fn(NodeId) -> DirectoryId,
     pub(super) min_isr: usize,
@@ -150,7 +150,7 @@ impl Change<'_> {
             return unclean(leader);
         }
         if self.election == Election::Unclean
-            && let Some(leader) = self.replicas.iter().find(|id| (self.may_lead)(**id))
+            && let Some(leader) = self.replicas.iter().find(|id| self.may_lead(**id))
         {
             return unclean(*leader);
         }
@@ -159,7 +159,11 @@ impl Change<'_> {
 
     fn is_valid_leader(&self, id: NodeId, elr: &[NodeId]) -> bool {
         let in_sync = self.isr.contains(&id);
-        (in_sync || (self.isr.is_empty() && elr.contains(&id))) && (self.may_lead)(id)
+        (in_sync || (self.isr.is_empty() && elr.contains(&id))) && self.may_lead(id)
+    }
+
+    fn may_lead(&self, id: NodeId) -> bool {
+        (self.may_lead)(id, self.moved.get(&id).copied())
     }
 
     fn last_known_leader(&self, elr: &[NodeId]) -> Option<NodeId> {
@@ -167,7 +171,7 @@ impl Change<'_> {
             return None;
         }
         match self.partition.last_known_elr[..] {
-            [only] if (self.may_lead)(only) => Some(only),
+            [only] if self.may_lead(only) => Some(only),
             _ => None,
         }
     }

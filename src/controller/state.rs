@@ -161,7 +161,13 @@ impl State {
     }
 
     /// Whether a broker may lead a partition during a turn.
-    fn may_lead(&self, turn: Turn, partition: &Partition, id: NodeId) -> bool {
+    fn may_lead(
+        &self,
+        turn: Turn,
+        partition: &Partition,
+        id: NodeId,
+        moves_to: Option<DirectoryId>,
+    ) -> bool {
         if turn.leaves == Some(id) || turn.lost == Some(id) {
             return false;
         }
@@ -169,9 +175,10 @@ impl State {
             return false;
         };
         (turn.comes == Some(id) || broker.is_active())
-            && partition
-                .directory(id)
-                .is_some_and(|directory| broker.has_online_directory(directory))
+            && [partition.directory(id), moves_to]
+                .into_iter()
+                .flatten()
+                .any(|directory| broker.has_online_directory(directory))
     }
 
     /// Computes a change: `want` says what is wanted beyond what is.
@@ -187,7 +194,7 @@ impl State {
             partition,
             topic_id: topic.id,
             index,
-            may_lead: &|id| self.may_lead(turn, partition, id),
+            may_lead: &|id, moves_to| self.may_lead(turn, partition, id, moves_to),
             default_directory: &|id| self.default_directory(id),
             min_isr: self.min_isr(topic),
             elr_enabled: self.image.features.elr_enabled(),

@@ -247,11 +247,11 @@ struct Mapping<'a> {
 impl Mapping<'_> {
     /// Takes in a segment; whether there was room for all of it.
     fn segment(&mut self, job: &mut Job<'_>, segment: &Segment) -> Result<bool, Unfinished> {
-        let from = match segment.base_offset < self.start {
-            true => segment.offset_index.floor(self.start)?.position,
-            false => 0,
+        let chunk = job.memory.io_bytes.max(IO_BYTES_MIN);
+        let mut scan = match segment.base_offset < self.start {
+            true => segment.scan_for(self.start, chunk)?,
+            false => segment.scan_from(0, chunk)?,
         };
-        let mut scan = scan(segment, from.into(), job.memory)?;
         while let Some(found) = segment.step(&mut scan)? {
             if (job.pace)(found.size) == Go::Stop {
                 return Err(Unfinished::GivenUp);

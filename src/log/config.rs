@@ -50,6 +50,8 @@ pub(crate) struct LogConfig {
     pub(crate) flush_messages: i64,
     /// `flush.ms`
     pub(crate) flush_ms: i64,
+    /// `preallocate`: a new segment takes its full size at once.
+    pub(crate) preallocate: bool,
     /// `producer.id.expiration.ms`
     pub(crate) producer_id_expiration_ms: i64,
     /// How many batches a log remembers in memory; 16 bytes each.
@@ -81,6 +83,7 @@ impl Default for LogConfig {
             max_compaction_lag_ms: i64::MAX,
             flush_messages: i64::MAX,
             flush_ms: i64::MAX,
+            preallocate: false,
             producer_id_expiration_ms: 86_400_000,
             tail_batches: 16_384,
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tracing::warn;
 
 use super::checkpoint::{self, CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS};
 use super::config::LogConfig;
@@ -39,6 +40,9 @@ pub(crate) struct LogDir {
     previous: Previous,
     /// The first offsets that were not compacted, as the file has them.
     cleaned_to: Mutex<HashMap<TopicPartition, i64>>,
+    /// Held while its checkpoints are told of its logs and written: two at once would take away each
+    /// other's file, and the older word must not come last.
+    pub(super) checkpoints: Mutex<()>,
 }
 
 /// What the last process left.
@@ -68,6 +72,8 @@ pub(crate) struct Folders {
     pub(crate) partitions: Vec<PartitionFolder>,
     /// Deleted before, still to be removed.
     pub(crate) deleted: Vec<DoomedFolder>,
+    /// Those that do not say any more which topic they are of.
+    pub(crate) damaged: Vec<(PartitionFolder, Fault)>,
 }
 
 /// A folder that waits for its removal.
@@ -110,24 +116,18 @@ impl LogDir {
     ) -> Result<Self, Fault> {
         let disk = cache.disk();
         disk.create_dir_all(path).at(path)?;
-        let lock = disk.lock(&path.join(LOCK)).map_err(|source| {
-            let path = path.to_owned();
-            if source.kind() == io::ErrorKind::WouldBlock {
-                Fault::Locked { path }
-            } else {
-                Fault::Disk { path, source }
-            }
-        })?;
+        let lock = lock(disk, path)?;
         let id = identify(disk, path, identity)?;
         let previous = Previous::read(disk, path)?;
-        let cleaned_to = checkpoint::read_offsets(disk, &path.join(CLEANER_OFFSETS))?;
+        let cleaned_to = offsets_or_none(disk, &path.join(CLEANER_OFFSETS))?;
         Ok(Self {
             path: path.to_owned(),
             id,
             cache: Arc::clone(cache),
             lock: Mutex::new(Some(lock)),
             previous,
-            cleaned_to: Mutex::new(cleaned_to.into_iter().collect()),
+            cleaned_to: Mutex::new(cleaned_to),
+            checkpoints: Mutex::default(),
         })
     }
 
@@ -139,6 +139,11 @@ impl LogDir {
     /// Its id.
     pub(crate) fn id(&self) -> DirectoryId {
         self.id
+    }
+
+    /// Whether it is where it was.
+    pub(crate) fn is_there(&self) -> bool {
+        self.cache.disk().exists(&self.path.join(META_PROPERTIES))
     }
 
     /// The broker epoch of the process that closed it in order, if one did.
@@ -214,20 +219,27 @@ impl LogDir {
                 }
                 FolderName::Stray | FolderName::Other => continue,
             };
-            let topic_id = match layout::read_topic_id(disk, &path) {
+            let (topic_id, damage) = match layout::read_topic_id(disk, &path) {
+                Ok(topic_id) => (topic_id, None),
                 // A copy's is written before anything of it is durable, and a folder's is durable
                 // before its first batch.
                 Err(Fault::Malformed { .. }) if is_future || !layout::has_batches(disk, &path)? => {
-                    None
+                    (None, None)
                 }
-                topic_id => topic_id?,
+                // Where there are records nobody may guess whose they are.
+                Err(fault) if fault.is_damage() => (None, Some(fault)),
+                Err(fault) => return Err(fault),
             };
-            folders.partitions.push(PartitionFolder {
+            let folder = PartitionFolder {
                 topic_id,
                 partition,
                 path,
                 is_future,
-            });
+            };
+            match damage {
+                Some(fault) => folders.damaged.push((folder, fault)),
+                None => folders.partitions.push(folder),
+            }
         }
         Ok(folders)
     }
@@ -376,6 +388,15 @@ impl LogDir {
         self.rename(log, &name)
     }
 
+    /// The same for the folder of a log that could not be opened.
+    pub(super) fn delete_unopened(&self, folder: &PartitionFolder) -> Result<DoomedFolder, Fault> {
+        let disk = self.cache.disk();
+        let name = layout::marked_folder(&folder.partition, random::uuid(), "-delete");
+        let path = self.path.join(name);
+        disk.rename(&folder.path, &path).at(&folder.path)?;
+        Ok(DoomedFolder { path, disk })
+    }
+
     /// Puts aside the folder of a log that the cluster does not know.
     pub(crate) fn set_aside(&self, log: &mut Log) -> Result<(), Fault> {
         let name = layout::marked_folder(log.partition(), random::uuid(), "-stray");
@@ -441,12 +462,27 @@ impl LogDir {
         let Some(lock) = self.lock.lock().take() else {
             return Ok(());
         };
-        let path = self.path.join(LOCK);
-        // Removed while still held: whoever comes next makes a file of its own.
-        let removed = self.cache.disk().remove_file(&path).at(&path);
-        drop(lock);
-        removed
+        give_back(self.cache.disk(), &self.path, lock)
     }
+}
+
+fn lock(disk: Disk, path: &Path) -> Result<Lock, Fault> {
+    disk.lock(&path.join(LOCK)).map_err(|source| {
+        let path = path.to_owned();
+        if source.kind() == io::ErrorKind::WouldBlock {
+            Fault::Locked { path }
+        } else {
+            Fault::Disk { path, source }
+        }
+    })
+}
+
+fn give_back(disk: Disk, path: &Path, lock: Lock) -> Result<(), Fault> {
+    let path = path.join(LOCK);
+    // Removed while still held: whoever comes next makes a file of its own.
+    let removed = disk.remove_file(&path).at(&path);
+    drop(lock);
+    removed
 }
 
 fn occupied(path: PathBuf) -> Fault {
@@ -454,10 +490,47 @@ fn occupied(path: PathBuf) -> Fault {
     Fault::Malformed { path, why }
 }
 
-/// Says whose directory it is, in one that holds no logs.
-pub(crate) fn format(disk: Disk, path: &Path, identity: &Identity) -> Result<(), Fault> {
-    disk.create_dir_all(path).at(path)?;
-    identify(disk, path, identity).map(drop)
+/// A directory that is this process's alone, whatever it holds: locked until dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    path: PathBuf,
+    id: DirectoryId,
+    disk: Disk,
+    lock: Option<Lock>,
+}
+
+impl Held {
+    /// Takes a directory: makes it if it is not there, locks it, checks or writes whose it is.
+    pub(crate) fn take(disk: Disk, path: &Path, identity: &Identity) -> Result<Self, Fault> {
+        disk.create_dir_all(path).at(path)?;
+        let mut held = Self {
+            path: path.to_owned(),
+            id: DirectoryId::UNASSIGNED,
+            disk,
+            lock: Some(lock(disk, path)?),
+        };
+        held.id = identify(disk, path, identity)?;
+        Ok(held)
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its id.
+    pub(crate) fn id(&self) -> DirectoryId {
+        self.id
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lock) = self.lock.take() {
+            // One that stays behind locks nobody out.
+            let _ = give_back(self.disk, &self.path, lock);
+        }
+    }
 }
 
 /// Checks whose directory it is; one that says nothing is ours from now on.
@@ -507,16 +580,27 @@ fn stranger(found: &MetaProperties, path: &Path, identity: &Identity) -> Option<
 
 impl Previous {
     fn read(disk: Disk, path: &Path) -> Result<Self, Fault> {
-        let offsets = |name: &str| match checkpoint::read_offsets(disk, &path.join(name)) {
-            Ok(offsets) => Ok(offsets.into_iter().collect()),
-            Err(fault) => Err(fault),
-        };
+        let offsets = |name: &str| offsets_or_none(disk, &path.join(name));
         Ok(Self {
             clean_broker_epoch: take_clean_shutdown(disk, path)?,
             recovery_points: offsets(RECOVERY_POINTS)?,
             log_starts: offsets(LOG_STARTS)?,
             high_watermarks: offsets(HIGH_WATERMARKS)?,
         })
+    }
+}
+
+/// Reads a checkpoint; a damaged one is as good as none, for the logs tell the same or can be read
+/// anew. Only where records were deleted up to an offset inside a segment is not known any more
+/// (LogManager.loadLogs).
+fn offsets_or_none(disk: Disk, path: &Path) -> Result<HashMap<TopicPartition, i64>, Fault> {
+    match checkpoint::read_offsets(disk, path) {
+        Ok(offsets) => Ok(offsets.into_iter().collect()),
+        Err(fault) if fault.is_damage() => {
+            warn!(%fault, "a checkpoint is damaged, the node goes on without it");
+            Ok(HashMap::new())
+        }
+        Err(fault) => Err(fault),
     }
 }
 

@@ -11,7 +11,8 @@ use parking_lot::{Mutex, RwLock};
 use tracing::warn;
 
 use super::config::LogConfig;
-use super::dir::{DoomedFolder, Identity, LogDir, PartitionFolder};
+use super::damaged::Damaged;
+use super::dir::{DoomedFolder, Held, Identity, LogDir, PartitionFolder};
 use super::fault::Fault;
 use super::files::FileCache;
 use super::log::Log;
@@ -29,6 +30,8 @@ pub(crate) struct LogDirs {
     pub(super) logs: RwLock<HashMap<TopicPartition, LogHandle>>,
     /// Replicas on their way to another directory, apart from those that are served.
     pub(super) futures: RwLock<HashMap<TopicPartition, LogHandle>>,
+    /// Logs that could not be opened for what they hold.
+    pub(super) damaged: RwLock<HashMap<TopicPartition, Damaged>>,
     /// Directories that failed since they were opened.
     failed: RwLock<Vec<DirectoryId>>,
 }
@@ -123,9 +126,18 @@ impl LogDirs {
             dirs: RwLock::new(dirs),
             logs: RwLock::default(),
             futures: RwLock::default(),
+            damaged: RwLock::default(),
             failed: RwLock::default(),
         };
         (dirs, failed)
+    }
+
+    /// Refuses another directory that has the id of one of these.
+    pub(crate) fn check_unlike(&self, held: &Held) -> Result<(), Fault> {
+        match self.dir(held.id()) {
+            Some(other) => Err(alike(held.id(), other.path(), held.path())),
+            None => Ok(()),
+        }
     }
 
     /// All directories that were named, in their order, in use or not.
@@ -174,6 +186,9 @@ impl LogDirs {
                 }
             };
             loaded.deleted.extend(folders.deleted);
+            for (folder, fault) in folders.damaged {
+                self.note_damaged(&dir, &folder, &fault);
+            }
             let (futures, live): (Vec<_>, VecDeque<_>) = split(folders.partitions);
             let futures = futures.into_iter().map(|one| (one, Arc::clone(&dir)));
             loaded.futures.extend(futures);
@@ -225,7 +240,14 @@ impl LogDirs {
     ) -> Result<Option<LogHandle>, Fault> {
         let config = (loading.config_of)(&folder.partition);
         let mut progress = |progress| (loading.progress)(&folder.partition, progress);
-        let log = dir.open_log(folder, config, loading.now_ms, &mut progress)?;
+        let log = match dir.open_log(folder, config, loading.now_ms, &mut progress) {
+            Ok(log) => log,
+            Err(fault) if fault.is_damage() => {
+                self.note_damaged(dir, folder, &fault);
+                return Ok(None);
+            }
+            Err(fault) => return Err(fault),
+        };
         let handle = LogHandle::new(log, dir, folder.topic_id);
         let mut logs = self.logs.write();
         if logs.contains_key(&folder.partition) {
@@ -270,7 +292,7 @@ impl LogDirs {
             .collect()
     }
 
-    /// Makes a log in the directory wanted, or in that with the fewest. A log that is there already
+    /// Makes a log in the directory wanted, or in that with the fewest that has room. A log that is there already
     /// is given back, and told its topic's id if it does not know it.
     pub(crate) fn create(
         &self,
@@ -281,7 +303,7 @@ impl LogDirs {
         now_ms: i64,
     ) -> Result<LogHandle, NotMade> {
         self.place(of, topic_id, wanted, |dir| {
-            dir.create_log(of, topic_id, config, now_ms)
+            dir.create_log(of, topic_id, config.clone(), now_ms)
         })
     }
 
@@ -296,7 +318,7 @@ impl LogDirs {
         now_ms: i64,
     ) -> Result<LogHandle, NotMade> {
         self.place(of, topic_id, wanted, |dir| {
-            dir.create_log_later(of, topic_id, config, now_ms)
+            dir.create_log_later(of, topic_id, config.clone(), now_ms)
         })
     }
 
@@ -305,23 +327,31 @@ impl LogDirs {
         of: &TopicPartition,
         topic_id: Option<TopicId>,
         wanted: Option<DirectoryId>,
-        make: impl FnOnce(&LogDir) -> Result<Log, Fault>,
+        make: impl Fn(&LogDir) -> Result<Log, Fault>,
     ) -> Result<LogHandle, NotMade> {
-        let known = self.log(of);
-        let dir = known
-            .as_ref()
-            .map(|handle| Arc::clone(&handle.dir))
-            .or_else(|| wanted.and_then(|id| self.dir(id)))
-            .or_else(|| self.emptiest())
-            .ok_or(NotMade::NoDir)?;
-        let made = match known {
-            Some(handle) => self.identify(of, handle, topic_id),
-            None => make(&dir).map(|log| self.register(log, &dir, topic_id)),
-        };
-        made.map_err(|fault| match fault.spares_directory() {
+        let not_made = |dir, fault: Fault| match fault.spares_directory() {
             true => NotMade::Hindered(fault),
-            false => NotMade::Failed(self.fail(&dir, fault)),
-        })
+            false => NotMade::Failed(self.fail(dir, fault)),
+        };
+        if let Some(known) = self.log(of) {
+            let dir = Arc::clone(&known.dir);
+            let identified = self.identify(of, known, topic_id);
+            return identified.map_err(|fault| not_made(&dir, fault));
+        }
+        let dirs = match wanted.and_then(|id| self.dir(id)) {
+            Some(dir) => vec![dir],
+            None => self.emptiest_first(),
+        };
+        let mut result = Err(NotMade::NoDir);
+        for dir in dirs {
+            result = match make(&dir) {
+                Ok(log) => return Ok(self.register(log, &dir, topic_id)),
+                // Another may have room.
+                Err(fault) if fault.is_full() => result.or(Err(NotMade::Hindered(fault))),
+                Err(fault) => return Err(not_made(&dir, fault)),
+            };
+        }
+        result
     }
 
     /// A crash may have taken what the folder of an empty log said of itself.
@@ -339,13 +369,15 @@ impl LogDirs {
         Ok(handle)
     }
 
-    fn emptiest(&self) -> Option<Arc<LogDir>> {
+    fn emptiest_first(&self) -> Vec<Arc<LogDir>> {
         let (logs, futures) = (self.logs.read(), self.futures.read());
         let count = |dir: &Arc<LogDir>| {
             let here = |handle: &&LogHandle| Arc::ptr_eq(&handle.dir, dir);
             logs.values().chain(futures.values()).filter(here).count()
         };
-        self.dirs().into_iter().min_by_key(count)
+        let mut dirs = self.dirs();
+        dirs.sort_by_cached_key(count);
+        dirs
     }
 
     /// Takes a log out of use and renames its folder, durably after [`LogDirs::sync`]; what is left
@@ -385,6 +417,8 @@ impl LogDirs {
             let stays = |handle: &LogHandle| !Arc::ptr_eq(&handle.dir, dir);
             logs.write().retain(|_, handle| stays(handle));
         }
+        let stays = |log: &Damaged| !Arc::ptr_eq(&log.dir, dir);
+        self.damaged.write().retain(|_, log| stays(log));
         let mut failed = self.failed.write();
         if !failed.contains(&dir.id()) {
             failed.push(dir.id());
@@ -400,16 +434,25 @@ impl LogDirs {
         self.in_each_dir(checkpoint_dir)
     }
 
+    /// Writes the recovery points alone.
+    pub(crate) fn checkpoint_points(&self) -> Vec<FailedDir> {
+        self.in_each_dir(write_points)
+    }
+
+    /// Writes the log starts alone.
+    pub(crate) fn checkpoint_starts(&self) -> Vec<FailedDir> {
+        self.in_each_dir(write_starts)
+    }
+
     /// Rewrites the checkpoints that say more than holds of the logs that were loaded: the last
     /// process may have ended between a truncation or a deletion and their writing, and a start
     /// must not believe them of what is appended from now on. A directory in which that does not
     /// succeed is not used.
     pub(crate) fn correct_checkpoints(&self) -> Vec<FailedDir> {
-        let logs: Vec<_> = self.logs().into_iter().chain(self.futures()).collect();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
-            let here: HashMap<_, _> = logs.iter().filter(here).cloned().collect();
+            let _turn = dir.checkpoints.lock();
+            let here: HashMap<_, _> = self.in_dir(&dir).into_iter().collect();
             let holds = |of: &TopicPartition| {
                 let handle = here.get(of)?;
                 let point = handle.log.lock().recovery_point();
@@ -426,9 +469,15 @@ impl LogDirs {
 
     /// Writes those of one directory, with the replicas on their way there.
     pub(crate) fn checkpoint_one(&self, dir: &Arc<LogDir>) -> Result<(), Fault> {
+        let _turn = dir.checkpoints.lock();
+        checkpoint_dir(dir, &self.in_dir(dir))
+    }
+
+    /// The logs of a directory, with the replicas on their way there.
+    fn in_dir(&self, dir: &Arc<LogDir>) -> Vec<(TopicPartition, LogHandle)> {
         let all = self.logs().into_iter().chain(self.futures());
-        let here = all.filter(|(_, handle)| Arc::ptr_eq(&handle.dir, dir));
-        checkpoint_dir(dir, &here.collect::<Vec<_>>())
+        all.filter(|(_, handle)| Arc::ptr_eq(&handle.dir, dir))
+            .collect()
     }
 
     /// Writes high watermarks, as the caller knows them.
@@ -447,12 +496,10 @@ impl LogDirs {
 
     /// Closes every log and every directory in order.
     pub(crate) fn close(&self, broker_epoch: i64) -> Vec<FailedDir> {
-        let futures = self.futures();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let mut logs = self.logs();
-            logs.extend(futures.clone());
-            logs.retain(|(_, handle)| Arc::ptr_eq(&handle.dir, &dir));
+            let _turn = dir.checkpoints.lock();
+            let logs = self.in_dir(&dir);
             let closed = logs
                 .iter()
                 .try_for_each(|(_, handle)| handle.log.lock().close())
@@ -472,11 +519,10 @@ impl LogDirs {
         &self,
         work: impl Fn(&Arc<LogDir>, &[(TopicPartition, LogHandle)]) -> Result<(), Fault>,
     ) -> Vec<FailedDir> {
-        let logs: Vec<_> = self.logs().into_iter().chain(self.futures()).collect();
         let mut failed = Vec::new();
         for dir in self.dirs() {
-            let here = |(_, handle): &&(TopicPartition, LogHandle)| Arc::ptr_eq(&handle.dir, &dir);
-            let here: Vec<_> = logs.iter().filter(here).cloned().collect();
+            let _turn = dir.checkpoints.lock();
+            let here = self.in_dir(&dir);
             match work(&dir, &here) {
                 Err(fault) if fault.is_full() || fault.is_passing() => {
                     warn!(dir = %dir.path().display(), %fault, "a checkpoint is not written now");
@@ -518,18 +564,26 @@ fn unlike(dir: LogDir, others: &[Arc<LogDir>]) -> Result<LogDir, Fault> {
         return Ok(dir);
     };
     dir.unlock()?;
-    Err(Fault::Foreign {
-        path: dir.path().to_owned(),
+    Err(alike(dir.id(), other.path(), dir.path()))
+}
+
+fn alike(id: DirectoryId, first: &Path, second: &Path) -> Fault {
+    Fault::Foreign {
+        path: second.to_owned(),
         words: format!(
-            "Duplicate directory ID {} found. It was the ID of {}, but also of {}",
-            dir.id(),
-            other.path().display(),
-            dir.path().display()
+            "Duplicate directory ID {id} found. It was the ID of {}, but also of {}",
+            first.display(),
+            second.display()
         ),
-    })
+    }
 }
 
 fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
+    write_points(dir, logs)?;
+    write_starts(dir, logs)
+}
+
+fn write_points(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
     let point = |(of, handle): &(TopicPartition, LogHandle)| {
         (of.clone(), handle.log.lock().recovery_point())
     };
@@ -538,6 +592,10 @@ fn checkpoint_dir(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Re
     for ((_, handle), (_, point)) in logs.iter().zip(&points) {
         handle.log.lock().checkpointed(*point)?;
     }
+    Ok(())
+}
+
+fn write_starts(dir: &Arc<LogDir>, logs: &[(TopicPartition, LogHandle)]) -> Result<(), Fault> {
     let start = |(of, handle): &(TopicPartition, LogHandle)| {
         let start = handle.reader.log_start_offset();
         let first = handle.reader.segments().first().map(|one| one.base_offset);
@@ -556,6 +614,7 @@ fn split(folders: Vec<PartitionFolder>) -> (Vec<PartitionFolder>, VecDeque<Parti
 mod tests {
     use super::*;
     use crate::base::{LeaderEpoch, Uuid};
+    use crate::log::checkpoint;
     use crate::log::testkit::{self, CLEAN, CRASH, NOW, batch, client};
     use crate::os::disk::TempDir;
 
@@ -738,7 +797,62 @@ mod tests {
         drop((dirs, handle));
         // Where there are records nobody may guess whose they are.
         Disk.replace(&path, b"version: 0\ntopic_").unwrap();
-        assert_eq!(open_any(dir.path()).1.failed.len(), 1);
+        let (dirs, _) = open(dir.path());
+        assert!(dirs.is_damaged(&of) && dirs.log(&of).is_none());
+        let doomed = dirs.delete_damaged("t").pop().unwrap();
+        assert!(Disk.exists(doomed.path()) && !dirs.is_damaged(&of));
+    }
+
+    #[test]
+    fn checkpoints_may_be_written_by_several_at_once() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let of = TopicPartition::new("t", 0);
+        let made = dirs.create(&of, None, Arc::default(), None, NOW).unwrap();
+        made.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        assert!(dirs.checkpoint().is_empty());
+                        assert!(dirs.checkpoint_high_watermarks(&|_| Some(3)).is_empty());
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_damaged_log_and_damaged_checkpoints_leave_the_others_alone() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let (good, bad) = (TopicPartition::new("t", 0), TopicPartition::new("t", 1));
+        for of in [&good, &bad] {
+            let made = dirs.create(of, None, Arc::default(), None, NOW).unwrap();
+            made.log.lock().append(&batch(3, 10), client(0)).unwrap();
+        }
+        assert!(dirs.close(7).is_empty());
+        drop(dirs);
+        for name in [
+            checkpoint::RECOVERY_POINTS,
+            checkpoint::LOG_STARTS,
+            checkpoint::HIGH_WATERMARKS,
+            checkpoint::CLEANER_OFFSETS,
+        ] {
+            Disk.replace(&dir.path().join(name), b"\xff\xff 1").unwrap();
+        }
+        let batches = dir.path().join("t-1/00000000000000000000.log");
+        Disk.replace(&batches, &[b'x'; 200]).unwrap();
+        let (dirs, loaded) = open(dir.path());
+        assert!(loaded.failed.is_empty());
+        assert_eq!(dirs.log(&good).unwrap().reader.log_end_offset(), 3);
+        assert!(dirs.log(&bad).is_none() && dirs.is_damaged(&bad) && !dirs.is_damaged(&good));
+        assert!(dirs.close(8).is_empty());
+        assert_eq!(
+            Disk.read(&batches).unwrap(),
+            [b'x'; 200],
+            "it is left as it is"
+        );
     }
 
     #[test]

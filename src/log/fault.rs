@@ -100,6 +100,16 @@ impl Fault {
         }
     }
 
+    /// Whether something that was written is not as it was: that says nothing of other logs, and the
+    /// disk has refused nothing. (Apache Kafka answers CORRUPT_MESSAGE to who reads it, and takes a
+    /// directory out of use for a small file.)
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Batch { .. } | Self::Records { .. } | Self::Malformed { .. } => true,
+            Self::Disk { .. } | Self::Locked { .. } | Self::Foreign { .. } => false,
+        }
+    }
+
     /// Whether a file was not there.
     pub(crate) fn is_not_found(&self) -> bool {
         match self {

@@ -124,19 +124,21 @@ impl Doomed {
         self.segments.is_empty() && self.others.is_empty()
     }
 
-    /// Removes the files; those already gone are no trouble.
+    /// Removes the files; those already gone are no trouble, and one that cannot be removed keeps
+    /// none of the others.
     pub(crate) fn remove(self) -> Result<(), Fault> {
         let files = self.segments.iter().flat_map(|one| one.lazy_files());
         let paths = files.map(|file| file.path()).chain(self.others);
+        let mut removed = Ok(());
         for path in paths {
             match self.cache.disk().remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).at(&path);
+                    removed = removed.and_then(|()| Err(error).at(&path));
                 }
                 Ok(()) | Err(_) => {}
             }
         }
-        Ok(())
+        removed
     }
 }
 
@@ -444,7 +446,11 @@ impl Log {
         self.shared.set_log_start(offset);
         let mut epochs = self.epochs.clone();
         if epochs.truncate_start(offset) {
-            self.store_epochs(epochs)?;
+            match self.store_epochs(epochs.clone()) {
+                // What makes room must need none. A start corrects what the file says too much.
+                Err(fault) if fault.is_full() => self.take_epochs(epochs),
+                stored => stored?,
+            }
         }
         Ok(true)
     }

@@ -12,7 +12,8 @@
 //!   of old formats, [`upgrade`]; [`swap`]: its result in the place of what it came from
 //! - [`segment`], [`scan`], [`tail`]: one segment, going over it, its newest batches in memory
 //! - [`index`], [`offset_index`], [`time_index`], [`txn_index`]: its indexes
-//! - [`dirs`], [`dir`]: the directories that hold partitions; [`futures`], [`relocate`]: logs that
+//! - [`dirs`], [`dir`]: the directories that hold partitions; [`damaged`]: logs that cannot be opened;
+//!   [`futures`], [`relocate`]: logs that
 //!   move from one to another; [`checkpoint`], [`layout`]: files and names
 //! - [`files`]: which files are open; [`fault`]: what goes wrong below
 
@@ -23,6 +24,7 @@ pub(crate) mod cleanable;
 pub(crate) mod cleaned_txns;
 pub(crate) mod cleaner;
 pub(crate) mod config;
+pub(crate) mod damaged;
 pub(crate) mod dir;
 pub(crate) mod dirs;
 pub(crate) mod epochs;
@@ -65,6 +67,8 @@ mod cleaner_test;
 mod crash_test;
 #[cfg(test)]
 mod crash_world_test;
+#[cfg(test)]
+mod damage_test;
 #[cfg(test)]
 mod kafka_folders_test;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Opening a log (org.apache.kafka.storage.internals.log.LogLoader).
 //!
-//! After an orderly stop nothing of the segments is read. Otherwise everything from the recovery
-//! point on is: indexes, epochs and producers are made anew from what is whole, and the log ends
+//! After an orderly stop only the last batches are looked at. Otherwise everything from the recovery
+//! point on is read: indexes, epochs and producers are made anew from what is whole, and the log ends
 //! where the first batch is not. Below the recovery point the headers are read from the last anchor
 //! on ([`super::resume`]), or from the start of the segment if it has none, for its indexes are not
 //! made durable with its batches. Work that was cut short by the stop is undone or completed first.
@@ -9,6 +9,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use tracing::warn;
 
 use super::anchor::Place;
 use super::checkpoint::{self, LEADER_EPOCHS};
@@ -66,7 +68,7 @@ pub(crate) struct Progress {
 pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
     let disk = open.cache.disk();
     let Present { bases, snapshots } = tidy(&open)?;
-    let (mut segments, reindexed) = open_segments(&open, &bases)?;
+    let (mut segments, mut reindexed) = open_segments(&open, &bases)?;
     for segment in &segments {
         if !segment.txn_index.is_plausible(segment.base_offset)? {
             // Only reading everything again tells which transactions were aborted.
@@ -76,8 +78,13 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     }
     let stored = checkpoint::read_epochs(disk, &open.folder.join(LEADER_EPOCHS));
     let stored = match stored {
-        // Written by rename, so it is whole; a broken one is made anew from the batches.
-        Err(Fault::Malformed { .. }) if !open.is_clean => Vec::new(),
+        // Written by rename, so a crash leaves it whole; a broken one is made anew from all batches.
+        Err(fault @ Fault::Malformed { .. }) => {
+            warn!(partition = %open.partition, %fault, "the epochs of a log are read from its batches");
+            open.is_clean = false;
+            open.recovery_point = 0;
+            Vec::new()
+        }
         stored => stored?,
     };
     let mut epochs = Epochs::load(stored.iter().copied());
@@ -94,7 +101,7 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     };
     let log_end = match &recovered {
         Some(recovered) => recovered.log_end,
-        None => end_of_clean(&open, &segments, snapshots.last())?,
+        None => end_of_clean(&open, &segments, &mut reindexed)?,
     };
     let log_start = open.log_start.max(segments[0].base_offset);
     let mut log = assemble(&open, segments, (log_start, log_end), epochs);
@@ -180,6 +187,7 @@ fn new_segment(open: &OpenLog) -> Result<Arc<Segment>, Fault> {
     let index_bytes = open.config.segment_index_bytes;
     let segment = Segment::open(&open.cache, &open.folder, base, index_bytes)?;
     segment.create_files()?;
+    segment.reserve(&open.config)?;
     for file in segment.lazy_files() {
         file.release();
     }
@@ -310,8 +318,17 @@ fn reindex(segment: &Segment, config: &LogConfig) -> Result<(), Fault> {
     segment.reset_indexes();
     let mut scan = segment.scan_from(0, HEADERS)?;
     let mut last_indexed = 0;
-    while let Some(found) = segment.step(&mut scan)? {
-        index(segment, &found, &mut last_indexed, config)?;
+    loop {
+        match segment.step(&mut scan) {
+            Ok(Some(found)) => index(segment, &found, &mut last_indexed, config)?,
+            Ok(None) => break,
+            // Who asks for what lies there is told.
+            Err(fault) if fault.is_damage() => {
+                warn!(%fault, "the index of a damaged segment ends before the damage");
+                break;
+            }
+            Err(fault) => return Err(fault),
+        }
     }
     segment.seal()
 }
@@ -571,25 +588,40 @@ pub(super) fn deadline(open: &OpenLog) -> i64 {
         .saturating_sub(open.config.producer_id_expiration_ms)
 }
 
-/// Where a log ends that was closed in order.
+/// Where a log ends that was closed in order: behind its last batch. Whatever the checkpoints say,
+/// nothing is promised that is not there.
 fn end_of_clean(
     open: &OpenLog,
     segments: &[Arc<Segment>],
-    newest_snapshot: Option<&i64>,
+    reindexed: &mut Segments,
 ) -> Result<i64, Fault> {
     let last = segments.last().expect("a log has a segment");
-    if last.size() == 0 {
-        return Ok(last.base_offset);
-    }
-    // An orderly stop leaves a snapshot and a recovery point at the end.
-    if newest_snapshot == Some(&open.recovery_point) && open.recovery_point > last.base_offset {
-        return Ok(open.recovery_point);
-    }
-    let from = last.offset_index.last()?;
-    let mut scan = last.scan_from(from.position.into(), HEADERS)?;
     let mut end = last.base_offset;
-    while let Some(found) = last.step(&mut scan)? {
-        end = found.last_offset.saturating_add(1);
+    if last.size() == 0 {
+        return Ok(end);
     }
-    Ok(end)
+    let mut scan = last.scan_for(last.offset_index.last()?.offset, NEARBY)?;
+    loop {
+        match scan.next() {
+            Ok(Some(found)) => end = found.last_offset.saturating_add(1),
+            Ok(None) => return Ok(end),
+            Err(Stop::Bad {
+                position,
+                source: BadBatch::CutShort { have, .. },
+            }) => {
+                // What would be appended behind it could not be read.
+                warn!(
+                    partition = %open.partition,
+                    at = position,
+                    bytes = have,
+                    "the last batch of a log that was closed in order is cut short, it is cut off"
+                );
+                last.set_size(position)?;
+                reindex(last, &open.config)?;
+                reindexed.push(Arc::clone(last));
+                return Ok(end);
+            }
+            Err(stop) => return Err(stop.into_fault(last.log.path())),
+        }
+    }
 }

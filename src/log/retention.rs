@@ -7,9 +7,12 @@
 
 use std::sync::Arc;
 
+use tracing::warn;
+
 use super::config::LogConfig;
 use super::fault::Fault;
 use super::log::{Doomed, Log};
+use super::read::LogReader;
 use super::segment::Segment;
 
 /// As many segments are deleted at once; a log with more is looked at again.
@@ -147,6 +150,35 @@ pub(crate) struct Retained {
     pub(crate) plan: Plan,
     /// More is to be deleted at once.
     pub(crate) more: bool,
+}
+
+impl LogReader {
+    /// Sees to it that no segment is taken for too old on the word of an index alone. To be called
+    /// before [`Log::retain`], without the log's lock.
+    pub(crate) fn confirm_ages(&self, now_ms: i64) -> Result<(), Fault> {
+        let Some(age_ms) = Limits::of(&self.config()).age_ms else {
+            return Ok(());
+        };
+        for segment in self.live().iter().take(AT_ONCE) {
+            let too_old = |ms: i64| now_ms.saturating_sub(ms) > age_ms;
+            let told = segment.newest()?;
+            if !too_old(told.timestamp) {
+                break;
+            }
+            segment.confirm_newest()?;
+            let known = segment.newest()?;
+            if known != told {
+                warn!(
+                    file = %segment.log.path().display(),
+                    "a time index is damaged, the age of its segment is read from the batches"
+                );
+            }
+            if !too_old(known.timestamp) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Log {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::config::LogConfig;
 use super::fault::{At, Fault};
-use super::files::LazyFile;
 use super::layout::{self, Kind};
 use super::log::Log;
 use super::segment::Segment;
@@ -25,6 +24,9 @@ pub(super) struct Active {
     pub(super) jitter_ms: i64,
     /// Whether it was appended to since [`Log::rest`] looked.
     pub(super) is_busy: bool,
+    /// Where the next segment was to begin, of which there may be files: nothing is appended to this
+    /// one before that is begun, for a start would take this one to end there.
+    pub(super) ended_at: Option<i64>,
 }
 
 impl Active {
@@ -40,6 +42,7 @@ impl Active {
             created_ms: now_ms,
             jitter_ms: jitter.min(config.segment_ms),
             is_busy: true,
+            ended_at: None,
         }
     }
 }
@@ -57,6 +60,9 @@ impl Log {
         let incoming = header.size() as u64;
         let relative = header.last_offset() - segment.base_offset;
         if relative > i64::from(i32::MAX) {
+            return Ok(true);
+        }
+        if self.active.ended_at.is_some() {
             return Ok(true);
         }
         if size == 0 {
@@ -78,8 +84,11 @@ impl Log {
         now_ms: i64,
     ) -> Result<bool, Fault> {
         if self.active.first_timestamp.is_none() {
-            let first = segment.first()?;
-            self.active.first_timestamp = first.map(|first| first.max_timestamp);
+            self.active.first_timestamp = match segment.first() {
+                // A damaged batch has no time that counts.
+                Err(fault) if fault.is_damage() => Some(-1),
+                first => first?.map(|first| first.max_timestamp),
+            };
         }
         let waited = match self.active.first_timestamp {
             Some(first) if first >= 0 => incoming_timestamp.saturating_sub(first),
@@ -109,14 +118,19 @@ impl Log {
         if old.base_offset == base_offset {
             return Ok(());
         }
+        if self.active.ended_at != Some(base_offset) {
+            self.forget_unbegun()?;
+        }
         let new = Segment::open(
             &self.cache,
             &self.folder,
             base_offset,
             config.segment_index_bytes,
         )?;
+        self.active.ended_at = Some(base_offset);
         if let Err(fault) = self.begin_segment(&old, &new) {
-            self.undo(&new)?;
+            // Where that does not succeed either, it is begun again before anything is appended.
+            let _ = self.forget_unbegun();
             return Err(fault);
         }
         self.flush.sealed(old);
@@ -131,20 +145,25 @@ impl Log {
         new.reset_indexes();
         new.txn_index.reset()?;
         new.create_files()?;
+        new.reserve(&self.config())?;
         old.seal()?;
         self.write_snapshot(new.base_offset)
     }
 
     /// Takes back a segment that could not be begun, for good: the log may go on in the one before,
     /// and a start would have that end where this one begins.
-    fn undo(&self, new: &Segment) -> Result<(), Fault> {
+    pub(super) fn forget_unbegun(&mut self) -> Result<(), Fault> {
+        let Some(base_offset) = self.active.ended_at else {
+            return Ok(());
+        };
         let disk = self.cache.disk();
-        let snapshot = layout::path(&self.folder, new.base_offset, Kind::Snapshot);
-        let files = new.lazy_files().map(LazyFile::path).into_iter();
-        for path in files.chain([snapshot]).filter(|path| disk.exists(path)) {
-            disk.remove_file(&path).at(&path)?;
+        let path = |kind| layout::path(&self.folder, base_offset, kind);
+        for path in Kind::ALL.map(path).iter().filter(|path| disk.exists(path)) {
+            disk.remove_file(path).at(path)?;
         }
-        disk.sync_dir(&self.folder).at(&self.folder)
+        disk.sync_dir(&self.folder).at(&self.folder)?;
+        self.active.ended_at = None;
+        Ok(())
     }
 
     /// Lets the active segment's files be closed when nobody appended since the last call; the

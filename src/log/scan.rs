@@ -102,6 +102,15 @@ impl Scan {
 
     /// The next batch; its body is not looked at.
     pub(crate) fn next(&mut self) -> Result<Option<Found>, Stop> {
+        let found = self.peek()?;
+        if let Some(found) = &found {
+            self.position = found.end();
+        }
+        Ok(found)
+    }
+
+    /// The next batch, without going on to the one behind it.
+    pub(crate) fn peek(&mut self) -> Result<Option<Found>, Stop> {
         if self.position >= self.end {
             return Ok(None);
         }
@@ -116,7 +125,6 @@ impl Scan {
             };
             return Err(Stop::Bad { position, source });
         }
-        self.position = found.end();
         Ok(Some(found))
     }
 

@@ -5,15 +5,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::config::LogConfig;
 use super::fault::{At, Fault};
 use super::files::{FileCache, LazyFile};
 use super::layout::{self, Kind};
 use super::offset_index::{OffsetIndex, OffsetPosition};
-use super::scan::{Found, NEARBY, Scan};
+use super::scan::{Found, NEARBY, Scan, Stop};
 use super::tail::{Placed, Tail};
 use super::time_index::{TimeIndex, TimestampOffset};
 use super::txn_index::TxnIndex;
@@ -34,6 +35,8 @@ pub(crate) struct Segment {
     pub(crate) txn_index: TxnIndex,
     /// Bytes of whole batches; what the file has beyond is not ours.
     size: AtomicU64,
+    /// Whether the file is longer than its batches, for those to come.
+    is_reserved: AtomicBool,
     /// Read from the time index when it is asked for.
     newest: Mutex<Option<TimestampOffset>>,
     tail: Mutex<Tail>,
@@ -82,6 +85,7 @@ impl Segment {
             time_index,
             txn_index: TxnIndex::open(cache, path(Kind::TxnIndex))?,
             size: AtomicU64::new(size),
+            is_reserved: AtomicBool::new(false),
             newest: Mutex::new(None),
             tail: Mutex::default(),
         })
@@ -92,6 +96,19 @@ impl Segment {
         self.log.write()?;
         self.offset_index.file().write()?;
         self.time_index.file().write()?;
+        Ok(())
+    }
+
+    /// Takes the full size of a segment on the disk, if the topic wants that, until it is closed. What
+    /// lies beyond the batches after a crash is cut off like anything else that is none.
+    pub(crate) fn reserve(&self, config: &LogConfig) -> Result<(), Fault> {
+        if !config.preallocate {
+            return Ok(());
+        }
+        let file = self.log.write()?;
+        let bytes = config.segment_bytes.min(i32::MAX as u64);
+        file.set_len(bytes.max(self.size())).at(&self.log.path())?;
+        self.is_reserved.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -202,8 +219,7 @@ impl Segment {
         if self.size() == 0 {
             return Ok(None);
         }
-        let from = self.offset_index.floor(offset)?;
-        let mut scan = self.scan_from(from.position.into(), NEARBY)?;
+        let mut scan = self.scan_for(offset, NEARBY)?;
         while let Some(found) = self.step(&mut scan)? {
             if found.last_offset >= offset {
                 return Ok(Some(found));
@@ -246,6 +262,28 @@ impl Segment {
             self.size(),
             chunk,
         ))
+    }
+
+    /// Begins a scan shortly before `offset`, as the index says. That is a hint: where no batch lies
+    /// that fits the entry, the scan begins with the segment. An entry has the last offset of what
+    /// was written at its position at once, and older releases wrote several batches at once.
+    pub(crate) fn scan_for(&self, offset: i64, chunk: usize) -> Result<Scan, Fault> {
+        let entry = self.offset_index.floor(offset)?;
+        let mut scan = self.scan_from(entry.position.into(), chunk)?;
+        if entry.position == 0 {
+            return Ok(scan);
+        }
+        let fits = match scan.peek() {
+            Ok(found) => found.is_some_and(|found| {
+                (self.base_offset..=entry.offset).contains(&found.base_offset)
+            }),
+            Err(Stop::Bad { .. }) => false,
+            Err(Stop::Fault(fault)) => return Err(fault),
+        };
+        match fits {
+            true => Ok(scan),
+            false => self.scan_from(0, chunk),
+        }
     }
 
     /// The next batch of a scan; a bad one is a fault, for the segment was checked before.
@@ -321,8 +359,7 @@ impl Segment {
     /// Finds the newest timestamp: the last index entry, or something newer behind it.
     fn scan_newest(&self) -> Result<TimestampOffset, Fault> {
         let mut newest = self.time_index.last()?;
-        let from = self.offset_index.floor(newest.offset)?;
-        let mut scan = self.scan_from(from.position.into(), NEARBY)?;
+        let mut scan = self.scan_for(newest.offset, NEARBY)?;
         while let Some(found) = self.step(&mut scan)? {
             if found.max_timestamp > newest.timestamp {
                 newest = TimestampOffset {
@@ -334,9 +371,42 @@ impl Segment {
         Ok(newest)
     }
 
+    /// Sees to it that the newest timestamp is that of a batch: where the batch that it is said to be
+    /// of has another, it is looked for among all. An index may be damaged.
+    pub(crate) fn confirm_newest(&self) -> Result<(), Fault> {
+        let told = self.newest()?;
+        if told.timestamp < 0 {
+            return Ok(());
+        }
+        let found = self.find(told.offset)?;
+        if found.is_some_and(|found| found.max_timestamp == told.timestamp) {
+            return Ok(());
+        }
+        let mut newest = TimestampOffset {
+            timestamp: -1,
+            offset: self.base_offset,
+        };
+        let mut scan = self.scan_from(0, NEARBY)?;
+        while let Some(found) = self.step(&mut scan)? {
+            if found.max_timestamp > newest.timestamp {
+                newest.timestamp = found.max_timestamp;
+                newest.offset = found.last_offset;
+            }
+        }
+        let mut known = self.newest.lock();
+        // Appended to meanwhile, it knows more.
+        if *known == Some(told) {
+            *known = Some(newest);
+        }
+        Ok(())
+    }
+
     /// Closes the segment's indexes: the last time entry is written and what was reserved is
     /// given back. Appending to it again is possible.
     pub(crate) fn seal(&self) -> Result<(), Fault> {
+        if self.is_reserved.swap(false, Ordering::AcqRel) {
+            self.set_size(self.size())?;
+        }
         self.time_index.close(self.newest()?)?;
         self.offset_index.raw().trim()?;
         self.time_index.raw().trim()?;

@@ -64,6 +64,7 @@ impl Log {
         };
         layout::make_folder(self.cache.disk(), &self.folder, topic_id)?;
         self.active_segment().create_files()?;
+        self.active_segment().reserve(&self.config())?;
         self.write_epochs(&self.epochs)?;
         (self.unmade, self.owes_epoch) = (None, false);
         Ok(())
@@ -85,6 +86,12 @@ impl Log {
         self.shared.set_epochs(epochs.clone());
         (self.epochs, self.owes_epoch) = (epochs, false);
         Ok(())
+    }
+
+    /// Takes epochs over that cannot be stored now; the next append stores them.
+    pub(super) fn take_epochs(&mut self, epochs: Epochs) {
+        self.shared.set_epochs(epochs.clone());
+        (self.epochs, self.owes_epoch) = (epochs, true);
     }
 
     /// Whether an append need not wait for the disk to know this log and its epoch.

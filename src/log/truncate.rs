@@ -22,6 +22,7 @@ impl Log {
             return self.truncate_fully(offset, now_ms);
         }
         self.is_touched = true;
+        self.forget_unbegun()?;
         self.flush.truncated(offset);
         self.shared.set_durable(self.flush.recovery_point());
         self.shared.set_log_end(offset);
@@ -51,23 +52,28 @@ impl Log {
         let config = self.config();
         self.make()?;
         self.is_touched = true;
+        self.forget_unbegun()?;
         self.flush.truncated(offset);
         self.shared.set_durable(self.flush.recovery_point());
-        let gone = std::mem::take(&mut self.segments);
-        let doomed = self.doom(gone)?;
+        let doomed = self.doom(self.segments.clone())?;
         let segment = Segment::open(
             &self.cache,
             &self.folder,
             offset,
             config.segment_index_bytes,
         )?;
-        segment.create_files()?;
-        self.cache.disk().sync_dir(&self.folder).at(&self.folder)?;
+        // A log has a segment, also where its files cannot be made now.
         self.segments = vec![Arc::new(segment)];
         self.shared.set_segments(self.segments.clone());
         self.shared.set_log_start(offset);
         self.shared.set_log_end(offset);
         self.active = Active::new(&config, now_ms);
+        // Should this fail, the next append sees to it that the names are durable.
+        let is_settled = std::mem::take(&mut self.is_settled);
+        self.active_segment().create_files()?;
+        self.active_segment().reserve(&config)?;
+        self.cache.disk().sync_dir(&self.folder).at(&self.folder)?;
+        self.is_settled = is_settled;
         self.store_epochs(Epochs::default())?;
         self.reload(offset, now_ms)?;
         Ok(doomed)

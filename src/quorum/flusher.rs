@@ -113,7 +113,7 @@ fn sync_all(batch: &[Job]) -> io::Result<()> {
 fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
-        None => error.kind().into(),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 

@@ -227,7 +227,7 @@ impl RaftLogStorage<Types> for Store {
         let shared = Arc::clone(&self.shared);
         let done = Box::new(move |result: std::io::Result<()>| {
             if let Err(error) = &result {
-                let error = std::io::Error::from(error.kind());
+                let error = std::io::Error::new(error.kind(), error.to_string());
                 let synced: Result<(), Fault> = Err(error).at("sync", &shared.dir);
                 synced.unwrap_or_else(|fault| shared.report(fault));
             }

@@ -54,6 +54,14 @@ impl Doomed {
     }
 }
 
+/// An operation that failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) path: PathBuf,
+    /// What it was about was not there.
+    pub(crate) is_gone: bool,
+}
+
 /// What is due as soon as possible, or at its time.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
@@ -61,8 +69,8 @@ pub(crate) struct Due {
     pub(crate) flushes: HashSet<TopicPartition>,
     /// Logs with records that must be durable soon, with their time.
     pub(crate) flushes_later: Vec<(Instant, TopicPartition)>,
-    /// Partitions whose directory failed, and where.
-    pub(crate) failed: Vec<(TopicPartition, PathBuf)>,
+    /// Partitions with which an operation failed.
+    pub(crate) failed: Vec<(TopicPartition, Failure)>,
     /// Folders and files to remove, with their time.
     pub(crate) doomed: Vec<(Instant, Doomed)>,
     /// When logs that could not be made are tried again.
@@ -98,7 +106,8 @@ impl Background {
         self.wake.notify_one();
     }
 
-    /// Reports a fault of a log: its directory is to be taken out of use.
+    /// Reports a fault of a log. Its directory is to be taken out of use, unless that is as good as
+    /// before.
     pub(crate) fn fail(&self, of: &TopicPartition, fault: &Fault) {
         if fault.is_passing() {
             if self.may_complain() {
@@ -106,10 +115,27 @@ impl Background {
             }
             return;
         }
-        error!(partition = %of, %fault, "the log directory of a partition fails");
-        let path = fault.path().to_owned();
-        self.due.lock().failed.push((of.clone(), path));
+        if fault.is_damage() {
+            if self.may_complain() {
+                error!(partition = %of, %fault, "a log is damaged, what needs that part is refused");
+            }
+            return;
+        }
+        error!(partition = %of, %fault, "an operation on a log failed");
+        let failure = Failure {
+            path: fault.path().to_owned(),
+            is_gone: fault.is_not_found(),
+        };
+        self.due.lock().failed.push((of.clone(), failure));
         self.wake.notify_one();
+    }
+
+    /// Reports that a file of a log was not there for its reader. What is written to the log goes on:
+    /// should its directory be gone, that fails before long.
+    pub(crate) fn miss(&self, of: &TopicPartition, fault: &Fault) {
+        if self.may_complain() {
+            error!(partition = %of, %fault, "a file of a log is gone, what it held is not served");
+        }
     }
 
     /// Whether it was quiet about refused operations for long enough: where there is no room, every

@@ -44,6 +44,7 @@ pub(super) fn log_config(topic: &TopicConfig, broker: &BrokerConfig) -> LogConfi
         max_compaction_lag_ms: topic.max_compaction_lag_ms,
         flush_messages: topic.flush_messages,
         flush_ms: topic.flush_ms,
+        preallocate: topic.preallocate,
         producer_id_expiration_ms: i64::from(broker.producer_id_expiration_ms),
         ..LogConfig::default()
     }

@@ -18,6 +18,18 @@ impl Fault {
         fault.is_passing() || fault.is_full()
     }
 
+    /// Whether something that was written is not as it was, which concerns this log alone.
+    pub(crate) fn is_damage(&self) -> bool {
+        let Self::Log(fault) = self;
+        fault.is_damage()
+    }
+
+    /// Whether a file was not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        let Self::Log(fault) = self;
+        fault.is_not_found()
+    }
+
     /// Where it happened.
     pub(crate) fn path(&self) -> &Path {
         let Self::Log(fault) = self;

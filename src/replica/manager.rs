@@ -2,7 +2,7 @@
 //! is due in the background.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 use tracing::{debug, error, info, warn};
 
-use super::background::{Background, Doomed};
+use super::background::{Background, Doomed, Failure};
 use super::cleaner_stats;
 use super::config::{self, Told};
 use super::moving::Moves;
@@ -384,6 +384,11 @@ impl Manager {
         let of = TopicPartition::new(topic.name.clone(), index);
         let key = (topic.id, index);
         let wanted = directory_of(registered, self.node);
+        if self.dirs.is_damaged(&of) {
+            // Told of when it was opened. An empty log would hide what is left of it.
+            self.offline.write().insert(key);
+            return None;
+        }
         if !self.may_be_made(&of, wanted) {
             if self.offline.write().insert(key) {
                 // An empty log elsewhere would hide what was acknowledged.
@@ -424,7 +429,8 @@ impl Manager {
             Err(NotMade::Failed(failed)) => {
                 self.lose(vec![failed]);
                 self.background.try_again(clock::now());
-                None
+                // Unless it has to be there, it is made in another directory.
+                self.add(topic, index, registered, told)
             }
             Err(NotMade::NoDir) => {
                 error!(partition = %of, "there is no log directory for a partition");
@@ -449,6 +455,10 @@ impl Manager {
 
     fn remove_topic(&self, id: TopicId, name: &str) {
         self.offline.write().retain(|(topic, _)| *topic != id);
+        for folder in self.dirs.delete_damaged(name) {
+            self.background
+                .remove(self.removal_time(), Doomed::Folder(folder));
+        }
         let mut partitions = self.partitions.write();
         let gone: Vec<_> = partitions
             .extract_if(|(topic, _), _| *topic == id)
@@ -521,6 +531,7 @@ impl Manager {
             let next = [
                 rounds.high_watermarks,
                 rounds.points,
+                rounds.starts,
                 self.background.next_due(),
             ];
             let next = next.into_iter().flatten().min();
@@ -579,8 +590,8 @@ impl Manager {
                 warn!(%fault, "deleted files cannot be removed");
             }
         }
-        for (of, path) in due.failed {
-            self.fail(&of, &path);
+        for (of, failure) in due.failed {
+            self.fail(&of, failure);
         }
         if due.again.is_some() {
             self.try_again();
@@ -591,8 +602,11 @@ impl Manager {
         }
         if checkpoints.points {
             self.all().iter().for_each(|one| one.anchor_if_due());
-            failed.extend(self.dirs.checkpoint());
+            failed.extend(self.dirs.checkpoint_points());
             self.rest();
+        }
+        if checkpoints.starts {
+            failed.extend(self.dirs.checkpoint_starts());
         }
         self.lose(failed);
         self.can_go_on()
@@ -629,15 +643,30 @@ impl Manager {
     }
 
     /// Takes the directory out of use in which an operation on a partition failed.
-    fn fail(&self, of: &TopicPartition, path: &Path) {
-        let around = self.dirs.around(path);
+    fn fail(&self, of: &TopicPartition, Failure { path, is_gone }: Failure) {
+        let around = self.dirs.around(&path);
         let dir = around.or_else(|| self.dirs.log(of).map(|log| log.dir));
         if let Some(dir) = dir {
+            if is_gone && dir.is_there() {
+                self.lose_log(of);
+                return;
+            }
             let fault = Fault::Malformed {
                 path: dir.path().to_owned(),
                 why: "an operation on it did not succeed",
             };
             self.lose_dir(&dir, fault);
+        }
+    }
+
+    /// Somebody took files of a log away; its directory is as good as before.
+    fn lose_log(&self, of: &TopicPartition) {
+        let lost = self.all().into_iter().find(|one| one.name == *of);
+        if let Some(partition) = lost
+            && self.dirs.give_up(of)
+        {
+            partition.take_offline();
+            self.abandon(&partition);
         }
     }
 
@@ -685,17 +714,19 @@ impl Manager {
 struct Rounds {
     high_watermarks: Option<Instant>,
     points: Option<Instant>,
+    starts: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct DueCheckpoints {
     high_watermarks: bool,
     points: bool,
+    starts: bool,
 }
 
 impl DueCheckpoints {
     fn any(self) -> bool {
-        self.high_watermarks || self.points
+        self.high_watermarks || self.points || self.starts
     }
 }
 
@@ -707,6 +738,8 @@ impl Rounds {
         let points = after(file.log_flush_offset_checkpoint_interval_ms.into());
         self.high_watermarks.get_or_insert(watermarks);
         self.points.get_or_insert(points);
+        let starts = after(file.log_flush_start_offset_checkpoint_interval_ms.into());
+        self.starts.get_or_insert(starts);
     }
 
     fn take(&mut self, now: Instant) -> DueCheckpoints {
@@ -714,6 +747,7 @@ impl Rounds {
         DueCheckpoints {
             high_watermarks: ripe(&mut self.high_watermarks),
             points: ripe(&mut self.points),
+            starts: ripe(&mut self.starts),
         }
     }
 }

@@ -593,7 +593,8 @@ impl Partition {
         Ok(bytes.into())
     }
 
-    /// Runs a look at the log's files on the blocking pool; trouble takes the partition offline.
+    /// Runs a look at the log's files on the blocking pool. Trouble with the disk takes the partition
+    /// offline; what is damaged or was removed is missed by those alone who ask for it.
     pub(crate) async fn on_disk<T: Send + 'static>(
         &self,
         look: impl FnOnce() -> Result<T, crate::log::fault::Fault> + Send + 'static,
@@ -601,10 +602,22 @@ impl Partition {
         match tasks::blocking(look).await {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(fault)) => {
-                self.background.fail(&self.name, &fault.into());
-                Err(ErrorCode::KafkaStorageError)
+                let fault = fault.into();
+                self.miss(&fault);
+                match Fault::is_damage(&fault) {
+                    true => Err(ErrorCode::CorruptMessage),
+                    false => Err(ErrorCode::KafkaStorageError),
+                }
             }
             Err(_) => Err(ErrorCode::UnknownServerError),
+        }
+    }
+
+    /// Reports what a reader could not be given.
+    fn miss(&self, fault: &Fault) {
+        match fault.is_not_found() {
+            true => self.background.miss(&self.name, fault),
+            false => self.fail(fault),
         }
     }
 

@@ -41,6 +41,15 @@ impl Partition {
                 return None;
             }
             let now_ms = clock::wall_ms();
+            match self.reader().confirm_ages(now_ms) {
+                // Deleted meanwhile, or no better known than by the index.
+                Err(fault) if fault.is_not_found() || fault.is_damage() => {}
+                Err(fault) => {
+                    self.fail(&fault.into());
+                    return None;
+                }
+                Ok(()) => {}
+            }
             let high_watermark = self.high_watermark();
             let retained = self.with_log(|log| log.retain(high_watermark, now_ms));
             let retained = match retained {

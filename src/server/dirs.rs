@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tracing::{error, info};
 
-use crate::base::{DirectoryId, Uuid};
+use crate::base::DirectoryId;
 use crate::config::BrokerConfig;
 use crate::log;
-use crate::log::dir::{self, Identity};
+use crate::log::dir::{Held, Identity};
 use crate::log::dirs::{FailedDir, LogDirs};
 use crate::log::layout::MetaProperties;
 use crate::os::disk::Disk;
@@ -48,8 +48,18 @@ pub(crate) enum Fault {
     Misplaced(PathBuf, PathBuf),
 }
 
-/// Opens them; gives the cluster's id too.
-pub(super) fn open(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
+/// The directories of a node, in use.
+pub(super) struct Opened {
+    pub(super) dirs: LogDirs,
+    pub(super) cluster_id: String,
+    /// The id of the directory of the metadata log.
+    pub(super) metadata_id: DirectoryId,
+    /// That directory where it is none of the log directories; to be dropped last.
+    pub(super) metadata: Option<Held>,
+}
+
+/// Opens them.
+pub(super) fn open(config: &BrokerConfig) -> Result<Opened, Fault> {
     let absolute = |path: String| Disk.absolute(path.as_ref());
     let paths: Vec<PathBuf> = config.data_dirs().into_iter().map(absolute).collect();
     let metadata = metadata_dir(config);
@@ -64,10 +74,13 @@ pub(super) fn open(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
         cluster_id: cluster_id.clone(),
         node_id: config.node_id,
     };
-    if !paths.contains(&metadata) && !Disk.exists(&metadata.join(METADATA_LOG)) {
-        let formatted = dir::format(Disk, &metadata, &identity);
-        formatted.map_err(|fault| refuse(&metadata, &metadata, fault))?;
-    }
+    // Before any other directory says whose it is: where a new node ends in between, the next start
+    // must not take the one that says nothing for a disk that is not mounted.
+    let held = Held::take(Disk, &metadata, &identity);
+    let held = held.map_err(|fault| refuse(&metadata, &metadata, fault))?;
+    let metadata_id = held.id();
+    // A log directory is held as such.
+    let held = (!paths.contains(&metadata)).then_some(held);
     let (dirs, failed) = LogDirs::open(Disk, &paths, &identity, OPEN_FILES);
     let mut reasons = Vec::new();
     for FailedDir { path, fault } in failed {
@@ -77,13 +90,21 @@ pub(super) fn open(config: &BrokerConfig) -> Result<(LogDirs, String), Fault> {
         error!(dir = %path.display(), %fault, "a log directory cannot be used");
         reasons.push(fault.to_string());
     }
+    if let Some(held) = &held {
+        dirs.check_unlike(held)?;
+    }
     if dirs.dirs().is_empty() {
         return Err(Fault::NoneLeft(reasons.join("; ")));
     }
     for dir in dirs.dirs() {
         info!(dir = %dir.path().display(), %cluster_id, "the data lies here");
     }
-    Ok((dirs, cluster_id))
+    Ok(Opened {
+        dirs,
+        cluster_id,
+        metadata_id,
+        metadata: held,
+    })
 }
 
 /// Whether somebody has to put it right before the node may start.
@@ -138,15 +159,4 @@ fn cluster_id(paths: &[PathBuf], metadata: &Path) -> Result<String, Fault> {
 pub(super) fn metadata_dir(config: &BrokerConfig) -> PathBuf {
     let dir = config.metadata_dir();
     Disk.absolute(dir.as_deref().unwrap_or("/tmp/kafka-logs").as_ref())
-}
-
-/// The id of the directory of the metadata log.
-pub(super) fn directory_id(dirs: &LogDirs, metadata_dir: &Path) -> Result<DirectoryId, Fault> {
-    if let Some(dir) = dirs.dirs().iter().find(|dir| dir.path() == metadata_dir) {
-        return Ok(dir.id());
-    }
-    let found = MetaProperties::read(Disk, metadata_dir)?;
-    Ok(found
-        .and_then(|found| found.directory_id)
-        .unwrap_or(DirectoryId(Uuid::ZERO)))
 }

@@ -21,6 +21,7 @@ use crate::config::options::Options;
 use crate::config::{BrokerConfig, Endpoint as Address, SecurityProtocol};
 use crate::coordinator::group::View;
 use crate::coordinator::router::Router;
+use crate::log::dir::Held;
 use crate::metadata::bootstrap;
 use crate::metadata::image::Image;
 use crate::metadata::record::Endpoint;
@@ -73,6 +74,8 @@ pub(crate) struct Node {
     replicas: Arc<Manager>,
     member: Member,
     metadata: watch::Receiver<Published>,
+    /// The directory of the metadata log, where it is none of the log directories.
+    held: Option<Held>,
 }
 
 impl Node {
@@ -85,17 +88,21 @@ impl Node {
         check_roles(&config)?;
         check_authorizer(&config)?;
         let node = NodeId(config.node_id);
-        let (dirs, cluster_id) = dirs::open(&config)?;
+        let dirs::Opened {
+            dirs,
+            cluster_id,
+            metadata_id,
+            metadata: held,
+        } = dirs::open(&config)?;
         let listeners = bind(&config).await?;
         let metrics_listener = bind_metrics(metrics_at).await?;
         let (front, back) = (Tasks::new(), Tasks::new());
         let crew = Crew::start("connections").map_err(Fault::Threads)?;
 
         let metadata_dir = dirs::metadata_dir(&config);
-        let directory = dirs::directory_id(&dirs, &metadata_dir)?;
         let formatted = quorum::formatted(Disk, &metadata_dir)?;
         let formatted = formatted.unwrap_or_else(bootstrap::default_features);
-        let settings = settings::quorum(&config, &cluster_id, directory, metadata_dir);
+        let settings = settings::quorum(&config, &cluster_id, metadata_id, metadata_dir);
         let quorum = Arc::new(Quorum::start(settings, Disk, &back, None).await?);
         let follower = quorum.follow();
         let options = Arc::new(Options::new(config.clone()));
@@ -206,6 +213,7 @@ impl Node {
             replicas,
             member,
             metadata,
+            held,
         })
     }
 
@@ -253,6 +261,7 @@ impl Node {
             }
             Err(_) => error!("a part of the node still uses the metadata log"),
         }
+        drop(self.held);
         info!(
             "[BrokerServer id={}] shut down completed",
             self.config.node_id
