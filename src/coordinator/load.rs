@@ -50,10 +50,13 @@ pub(super) fn load(
         let bytes = partition.read_batches(offset, bytes_at_once)?;
         let before = offset;
         for batch in StoredBatches::new(&bytes) {
-            // The last batch of a read may be cut, and is read again.
-            let Ok(batch) = batch else { break };
-            let at = batch.header(offset).base_offset;
-            let bad = |source| NotLoaded::Batch { offset: at, source };
+            let bad = |source| NotLoaded::Batch { offset, source };
+            let batch = match batch {
+                Ok(batch) => batch,
+                // The last batch of a read may be cut, and is read again. The first comes whole.
+                Err(_) if offset > before => break,
+                Err(source) => return Err(bad(source)),
+            };
             batch.check_crc().map_err(bad)?;
             records += match &batch {
                 Stored::Current(batch) => replay(machine, batch, partition)?,
@@ -149,6 +152,50 @@ fn take(
         Err(error) => {
             let key = Bytes::copy_from_slice(key);
             tracing::warn!(partition = %partition.name, offset, ?key, %error, "a record of a group cannot be read and is left out");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::TopicPartition;
+    use crate::coordinator::group::story::empty_machine;
+    use crate::log::config::LogConfig;
+    use crate::log::producers::Origin;
+    use crate::log::testkit::batch;
+    use crate::os::disk::{Disk, Open, TempDir};
+    use crate::replica::testkit::leader;
+
+    #[tokio::test]
+    async fn a_damaged_batch_does_not_end_the_reading_in_silence() {
+        let dir = TempDir::new();
+        let partition = leader(&dir, LogConfig::default());
+        let sent = batch(1, 10);
+        for _ in 0..3 {
+            let done = partition
+                .append(sent.clone(), false, Origin::Coordinator, true)
+                .await;
+            done.unwrap();
+        }
+        let mut machine = empty_machine();
+        let read = |machine: &mut GroupMachine, bytes| load(machine, &partition, bytes);
+        for at_once in [1, sent.len() + 70, 1 << 20] {
+            assert_eq!(read(&mut machine, at_once).unwrap().records, 3, "{at_once}");
+        }
+        let of = TopicPartition::new("t", 0);
+        let path = dir.path().join(of.to_string());
+        let file = Disk.open(&path.join(format!("{:020}.log", 0)), Open::Write);
+        let magic_of_the_second = sent.len() as u64 + 16;
+        file.unwrap()
+            .write_all_at(&[9], magic_of_the_second)
+            .unwrap();
+        for at_once in [1, sent.len() + 70, 1 << 20] {
+            let found = read(&mut machine, at_once);
+            assert!(
+                matches!(found, Err(NotLoaded::Batch { offset: 1, .. })),
+                "{at_once}: {found:?}"
+            );
         }
     }
 }

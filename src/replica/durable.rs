@@ -125,32 +125,11 @@ impl Partition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{NodeId, TopicId, TopicPartition, Uuid};
     use crate::log::config::LogConfig;
-    use crate::log::dir::Identity;
-    use crate::log::dirs::LogDirs;
     use crate::log::producers::Origin;
-    use crate::log::testkit::{NOW, batch};
-    use crate::os::disk::{Disk, TempDir};
-    use crate::replica::background::Background;
-    use crate::replica::partition::Role;
-
-    /// A partition that this node leads, with these options.
-    fn leader(dir: &TempDir, config: LogConfig) -> Arc<Partition> {
-        let identity = Identity {
-            cluster_id: "QmFybmFiYXNGaXh0dXJlMQ".into(),
-            node_id: 1,
-        };
-        let (dirs, failed) = LogDirs::open(Disk, &[dir.path().to_owned()], &identity, 16);
-        assert!(failed.is_empty());
-        let of = TopicPartition::new("t", 0);
-        let id = TopicId(Uuid::ONE);
-        let config = Arc::new(config);
-        let log = dirs.create(&of, Some(id), config, None, NOW).unwrap();
-        let partition = Partition::new(id, NodeId(1), of, log, Arc::new(Background::default()));
-        partition.take_role(Role::alone(NodeId(1))).unwrap();
-        Arc::new(partition)
-    }
+    use crate::log::testkit::batch;
+    use crate::os::disk::TempDir;
+    use crate::replica::testkit::leader;
 
     #[tokio::test]
     async fn who_asks_for_every_record_to_be_durable_waits_for_one_flush_of_all() {

@@ -34,3 +34,5 @@ mod wait;
 mod moving_test;
 #[cfg(test)]
 mod restart_test;
+#[cfg(test)]
+pub(crate) mod testkit;

@@ -46,7 +46,7 @@ mod rebalance;
 mod reconcile;
 pub(crate) mod records;
 #[cfg(test)]
-mod story;
+pub(super) mod story;
 pub(crate) mod subscription;
 
 use std::collections::BTreeMap;

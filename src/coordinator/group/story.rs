@@ -88,6 +88,11 @@ fn settings(options: &[(&str, &str)], cluster: Arc<Mutex<View>>) -> Arc<Settings
     })
 }
 
+/// A machine that knows of no group, with the options of most stories.
+pub(in crate::coordinator) fn empty_machine() -> GroupMachine {
+    GroupMachine::new(settings(KAFKAS, nothing_known()))
+}
+
 /// A shard of groups being told about.
 pub(super) struct Told {
     pub(super) story: Story<GroupMachine>,
@@ -134,12 +139,16 @@ pub(super) fn arc(text: &str) -> Arc<str> {
     Arc::from(text)
 }
 
-/// A shard with these options.
-pub(super) fn shard(options: &[(&str, &str)]) -> Told {
-    let cluster = Arc::new(Mutex::new(View {
+fn nothing_known() -> Arc<Mutex<View>> {
+    Arc::new(Mutex::new(View {
         image: Arc::new(Image::default()),
         version: 0,
-    }));
+    }))
+}
+
+/// A shard with these options.
+pub(super) fn shard(options: &[(&str, &str)]) -> Told {
+    let cluster = nothing_known();
     let settings = settings(options, cluster.clone());
     let story = Story::new(|now| {
         let mut machine = GroupMachine::new(settings);
