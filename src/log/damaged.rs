@@ -1,14 +1,14 @@
-//! Logs that cannot be opened because of what their files hold. Each concerns its partition alone:
-//! that is not served, and everything else in the directory is.
+//! Logs that cannot be opened because of what their files hold, or that somebody took files of. Each
+//! concerns its partition alone: that is not served, and everything else in the directory is.
 
 use std::sync::Arc;
 
 use tracing::error;
 
-use super::dir::{DoomedFolder, LogDir, PartitionFolder};
+use super::dir::{DoomedFolder, Kept, LogDir, PartitionFolder};
 use super::dirs::LogDirs;
 use super::fault::Fault;
-use crate::base::TopicPartition;
+use crate::base::{DirectoryId, TopicId, TopicPartition};
 
 /// A log that could not be opened.
 #[derive(Debug)]
@@ -26,12 +26,15 @@ impl LogDirs {
             "a log is damaged, its partition is not served: mend or move away its folder, and start \
              the node again"
         );
-        let damaged = Damaged {
-            folder: folder.clone(),
-            dir: Arc::clone(dir),
-        };
+        let of = &folder.partition;
+        self.note(dir, folder.clone(), dir.told(of));
+    }
+
+    fn note(&self, dir: &Arc<LogDir>, folder: PartitionFolder, kept: Kept) {
         let of = folder.partition.clone();
-        self.damaged.write().insert(of, damaged);
+        dir.keep(&of, Some(kept));
+        let dir = Arc::clone(dir);
+        self.damaged.write().insert(of, Damaged { folder, dir });
     }
 
     /// Takes a log out of use of which files are gone; says whether it was in use.
@@ -49,15 +52,47 @@ impl LogDirs {
             topic_id: handle.topic_id,
             is_future: false,
         };
-        let dir = handle.dir;
-        let damaged = Damaged { folder, dir };
-        self.damaged.write().insert(of.clone(), damaged);
+        let kept = Kept {
+            recovery_point: handle.log.lock().recovery_point(),
+            log_start: handle.reader.log_start_offset(),
+            high_watermark: handle.dir.told(of).high_watermark,
+        };
+        self.note(&handle.dir, folder, kept);
         true
     }
 
-    /// Whether a partition has a log here that could not be opened, and no other.
-    pub(crate) fn is_damaged(&self, of: &TopicPartition) -> bool {
-        self.damaged.read().contains_key(of) && self.log(of).is_none()
+    /// Whether the log of a partition is one that could not be opened: that in the directory that it
+    /// is to be in, or any while there is no other. One of another topic of that name is put aside.
+    pub(crate) fn is_damaged(
+        &self,
+        of: &TopicPartition,
+        topic_id: TopicId,
+        wanted: Option<DirectoryId>,
+    ) -> bool {
+        let mut all = self.damaged.write();
+        let Some(damaged) = all.get(of) else {
+            return false;
+        };
+        let is_of_another = damaged.folder.topic_id.is_some_and(|id| id != topic_id);
+        if !is_of_another {
+            return Some(damaged.dir.id()) == wanted || self.log(of).is_none();
+        }
+        match damaged.dir.set_aside_unopened(&damaged.folder) {
+            Ok(()) => {
+                damaged.dir.keep(of, None);
+                all.remove(of);
+                false
+            }
+            Err(fault) => {
+                error!(partition = %of, %fault, "a damaged log cannot be put aside");
+                true
+            }
+        }
+    }
+
+    /// Whether some log of a partition could not be opened.
+    pub(crate) fn has_damaged(&self, of: &TopicPartition) -> bool {
+        self.damaged.read().contains_key(of)
     }
 
     /// Takes the damaged logs of a topic away; what is left of them is to be removed later.
@@ -65,7 +100,10 @@ impl LogDirs {
         let mut damaged = self.damaged.write();
         let gone = damaged.extract_if(|of, _| &*of.topic == topic);
         let gone = gone.filter_map(|(of, log)| match log.dir.delete_unopened(&log.folder) {
-            Ok(doomed) => Some(doomed),
+            Ok(doomed) => {
+                log.dir.keep(&of, None);
+                Some(doomed)
+            }
             Err(fault) if fault.is_not_found() => None,
             Err(fault) => {
                 error!(partition = %of, %fault, "a damaged log cannot be taken away");

@@ -43,6 +43,16 @@ pub(crate) struct LogDir {
     /// Held while its checkpoints are told of its logs and written: two at once would take away each
     /// other's file, and the older word must not come last.
     pub(super) checkpoints: Mutex<()>,
+    /// What checkpoints go on to say of logs that are here and not in use.
+    kept: Mutex<HashMap<TopicPartition, Kept>>,
+}
+
+/// What the checkpoints say of a log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) recovery_point: i64,
+    pub(super) log_start: i64,
+    pub(super) high_watermark: i64,
 }
 
 /// What the last process left.
@@ -128,6 +138,7 @@ impl LogDir {
             previous,
             cleaned_to: Mutex::new(cleaned_to),
             checkpoints: Mutex::default(),
+            kept: Mutex::default(),
         })
     }
 
@@ -156,6 +167,26 @@ impl LogDir {
         self.previous.high_watermarks.get(of).copied().unwrap_or(0)
     }
 
+    /// What the checkpoints of the last process say of a log.
+    pub(super) fn told(&self, of: &TopicPartition) -> Kept {
+        let from = |map: &HashMap<TopicPartition, i64>| map.get(of).copied().unwrap_or(0);
+        Kept {
+            recovery_point: from(&self.previous.recovery_points),
+            log_start: from(&self.previous.log_starts),
+            high_watermark: from(&self.previous.high_watermarks),
+        }
+    }
+
+    /// Has checkpoints go on to say this of a log that is not in use, so that it can be opened as
+    /// what it was; without it, nothing more.
+    pub(super) fn keep(&self, of: &TopicPartition, kept: Option<Kept>) {
+        let mut all = self.kept.lock();
+        match kept {
+            Some(kept) => all.insert(of.clone(), kept),
+            None => all.remove(of),
+        };
+    }
+
     /// Whether a checkpoint of the last process says more of a partition than holds: a recovery
     /// point or a log start beyond these, or any of a log that is not here.
     pub(super) fn is_overstated(
@@ -163,8 +194,10 @@ impl LogDir {
         holds: &dyn Fn(&TopicPartition) -> Option<(i64, i64)>,
     ) -> bool {
         let (points, starts) = (&self.previous.recovery_points, &self.previous.log_starts);
+        let kept = self.kept.lock();
         let beyond = |of, told: i64, which: fn((i64, i64)) -> i64| {
-            told > 0 && holds(of).map(which).is_none_or(|now| told > now)
+            let now = holds(of).map(which);
+            told > 0 && !kept.contains_key(of) && now.is_none_or(|now| told > now)
         };
         points.iter().any(|(of, told)| beyond(of, *told, |it| it.0))
             || starts.iter().any(|(of, told)| beyond(of, *told, |it| it.1))
@@ -390,8 +423,17 @@ impl LogDir {
 
     /// The same for the folder of a log that could not be opened.
     pub(super) fn delete_unopened(&self, folder: &PartitionFolder) -> Result<DoomedFolder, Fault> {
+        self.mark_unopened(folder, "-delete")
+    }
+
+    /// Puts aside the folder of a log that could not be opened, and that nobody asks for.
+    pub(super) fn set_aside_unopened(&self, folder: &PartitionFolder) -> Result<(), Fault> {
+        self.mark_unopened(folder, "-stray").map(drop)
+    }
+
+    fn mark_unopened(&self, folder: &PartitionFolder, mark: &str) -> Result<DoomedFolder, Fault> {
         let disk = self.cache.disk();
-        let name = layout::marked_folder(&folder.partition, random::uuid(), "-delete");
+        let name = layout::marked_folder(&folder.partition, random::uuid(), mark);
         let path = self.path.join(name);
         disk.rename(&folder.path, &path).at(&folder.path)?;
         Ok(DoomedFolder { path, disk })
@@ -422,12 +464,12 @@ impl LogDir {
         &self,
         offsets: &[(TopicPartition, i64)],
     ) -> Result<(), Fault> {
-        self.write_offsets(RECOVERY_POINTS, offsets)
+        self.write_offsets(RECOVERY_POINTS, offsets, |kept| kept.recovery_point)
     }
 
     /// Writes the log starts that are not the start of a segment.
     pub(crate) fn write_log_starts(&self, offsets: &[(TopicPartition, i64)]) -> Result<(), Fault> {
-        self.write_offsets(LOG_STARTS, offsets)
+        self.write_offsets(LOG_STARTS, offsets, |kept| kept.log_start)
     }
 
     /// Writes the high watermarks.
@@ -435,17 +477,33 @@ impl LogDir {
         &self,
         offsets: &[(TopicPartition, i64)],
     ) -> Result<(), Fault> {
-        self.write_offsets(HIGH_WATERMARKS, offsets)
+        self.write_offsets(HIGH_WATERMARKS, offsets, |kept| kept.high_watermark)
     }
 
-    fn write_offsets(&self, name: &str, offsets: &[(TopicPartition, i64)]) -> Result<(), Fault> {
+    fn write_offsets(
+        &self,
+        name: &str,
+        offsets: &[(TopicPartition, i64)],
+        of_kept: fn(&Kept) -> i64,
+    ) -> Result<(), Fault> {
+        let kept = self.kept.lock().clone();
+        let kept = kept.iter().map(|(of, kept)| (of, of_kept(kept)));
+        let kept = kept.filter(|(of, offset)| *offset > 0 && offsets.iter().all(|it| it.0 != **of));
         let entries = offsets.iter().map(|(of, offset)| (of, *offset));
-        checkpoint::write_offsets(self.cache.disk(), &self.path.join(name), entries)
+        checkpoint::write_offsets(
+            self.cache.disk(),
+            &self.path.join(name),
+            entries.chain(kept),
+        )
     }
 
     /// Notes that everything was closed in order, and unlocks. All logs must be closed and all
-    /// checkpoints written before.
+    /// checkpoints written before. With a log that is not in use it is not in order: that is
+    /// recovered once it can be opened.
     pub(crate) fn close(&self, broker_epoch: i64) -> Result<(), Fault> {
+        if !self.kept.lock().is_empty() {
+            return self.unlock();
+        }
         let disk = self.cache.disk();
         let path = self.path.join(CLEAN_SHUTDOWN);
         let text = serde_json::to_vec(&CleanShutdown {

@@ -292,8 +292,8 @@ impl LogDirs {
             .collect()
     }
 
-    /// Makes a log in the directory wanted, or in that with the fewest that has room. A log that is there already
-    /// is given back, and told its topic's id if it does not know it.
+    /// Makes a log in the directory wanted, or in that with the fewest that has room. A log that is
+    /// there already is given back, and told its topic's id if it does not know it.
     pub(crate) fn create(
         &self,
         of: &TopicPartition,
@@ -798,9 +798,9 @@ mod tests {
         // Where there are records nobody may guess whose they are.
         Disk.replace(&path, b"version: 0\ntopic_").unwrap();
         let (dirs, _) = open(dir.path());
-        assert!(dirs.is_damaged(&of) && dirs.log(&of).is_none());
+        assert!(dirs.has_damaged(&of) && dirs.log(&of).is_none());
         let doomed = dirs.delete_damaged("t").pop().unwrap();
-        assert!(Disk.exists(doomed.path()) && !dirs.is_damaged(&of));
+        assert!(Disk.exists(doomed.path()) && !dirs.has_damaged(&of));
     }
 
     #[test]
@@ -846,7 +846,7 @@ mod tests {
         let (dirs, loaded) = open(dir.path());
         assert!(loaded.failed.is_empty());
         assert_eq!(dirs.log(&good).unwrap().reader.log_end_offset(), 3);
-        assert!(dirs.log(&bad).is_none() && dirs.is_damaged(&bad) && !dirs.is_damaged(&good));
+        assert!(dirs.log(&bad).is_none() && dirs.has_damaged(&bad) && !dirs.has_damaged(&good));
         assert!(dirs.close(8).is_empty());
         assert_eq!(
             Disk.read(&batches).unwrap(),
@@ -871,5 +871,53 @@ mod tests {
         let made = dirs.create(&other, None, Arc::default(), None, NOW);
         assert!(matches!(made, Err(NotMade::Failed(_))));
         assert!(matches!(make(&dirs), Err(NotMade::NoDir)));
+    }
+
+    #[test]
+    fn a_damaged_log_is_opened_as_what_it_was_once_it_is_mended() {
+        let dir = TempDir::new();
+        let (dirs, _) = open(dir.path());
+        let (of, other) = (TopicPartition::new("t", 0), TopicPartition::new("t", 1));
+        let (id, stranger) = (TopicId(Uuid([1; 16])), TopicId(Uuid([2; 16])));
+        for of in [&of, &other] {
+            let made = dirs
+                .create(of, Some(id), Arc::default(), None, NOW)
+                .unwrap();
+            made.log.lock().append(&batch(9, 10), client(0)).unwrap();
+            made.log.lock().flush_now().unwrap();
+            made.log.lock().advance_log_start(4).unwrap();
+        }
+        assert!(dirs.checkpoint().is_empty());
+        let here = dirs.dirs()[0].id();
+        drop(dirs);
+        let path = dir.path().join("t-0").join("partition.metadata");
+        let good = Disk.read(&path).unwrap();
+        Disk.replace(&path, b"version: 0\ntopic_").unwrap();
+        let (dirs, _) = open(dir.path());
+        assert!(dirs.is_damaged(&of, id, Some(here)));
+        assert!(dirs.correct_checkpoints().is_empty() && dirs.checkpoint().is_empty());
+        assert!(dirs.close(7).is_empty());
+        drop(dirs);
+        Disk.replace(&path, &good).unwrap();
+        let (dirs, _) = open(dir.path());
+        assert_eq!(
+            dirs.dirs()[0].clean_broker_epoch(),
+            None,
+            "it was not closed in order"
+        );
+        let handle = dirs.log(&of).unwrap();
+        assert_eq!(handle.reader.log_start_offset(), 4);
+        assert_eq!(handle.log.lock().recovery_point(), 9);
+        assert!(dirs.close(7).is_empty());
+        drop((dirs, handle));
+        // A topic of that name that is another keeps its place.
+        let batches = dir.path().join("t-0/00000000000000000000.log");
+        Disk.replace(&batches, &[b'x'; 200]).unwrap();
+        let (dirs, _) = open(dir.path());
+        assert!(dirs.is_damaged(&of, id, None) && !dirs.is_damaged(&of, stranger, None));
+        assert!(!dirs.has_damaged(&of) && !Disk.exists(&batches));
+        assert!(dirs.close(8).is_empty());
+        let (dirs, _) = open(dir.path());
+        assert_eq!(dirs.dirs()[0].clean_broker_epoch(), Some(8));
     }
 }

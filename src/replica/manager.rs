@@ -260,7 +260,7 @@ impl Manager {
                 continue;
             }
             let is_meant = directory_of(it, self.node) == Some(dir.id());
-            if is_meant && !self.dirs.has_offline() {
+            if is_meant && !self.dirs.has_offline() && !self.dirs.has_damaged(&of) {
                 warn!(partition = %of, "the log that was to move is gone, its copy is used");
                 if let Some(Err(fault)) = self.dirs.adopt(&of) {
                     self.lose_dir(&dir, fault);
@@ -384,7 +384,7 @@ impl Manager {
         let of = TopicPartition::new(topic.name.clone(), index);
         let key = (topic.id, index);
         let wanted = directory_of(registered, self.node);
-        if self.dirs.is_damaged(&of) {
+        if self.dirs.is_damaged(&of, topic.id, wanted) {
             // Told of when it was opened. An empty log would hide what is left of it.
             self.offline.write().insert(key);
             return None;
