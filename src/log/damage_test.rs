@@ -173,3 +173,34 @@ fn damaged_epochs_are_read_from_all_batches() {
         }
     }
 }
+
+#[test]
+fn nothing_is_cut_off_because_more_had_to_be_read() {
+    for (is_clean, is_header) in [(true, false), (true, true), (false, false), (false, true)] {
+        let dir = TempDir::new();
+        let (end, wanted) = closed_log(&dir);
+        let logs = files(dir.path(), ".log");
+        let before: Vec<Vec<u8>> = logs.iter().map(|path| Disk.read(path).unwrap()).collect();
+        // A byte of the first batch's records, or its magic.
+        write(&logs[0], if is_header { 16 } else { 80 }, 0x55);
+        Disk.replace(&dir.path().join("leader-epoch-checkpoint"), b"?")
+            .unwrap();
+        let mut open = opening(dir.path(), small());
+        open.is_clean = is_clean;
+        open.recovery_point = end;
+        let opened = recover::open(open, &mut |_| ());
+        match opened {
+            Ok(log) => {
+                assert!(!is_header);
+                assert_eq!(log.log_end_offset(), end);
+                for (base, bytes) in wanted.range(2..) {
+                    assert_eq!(read(&log.reader(), *base), Some((*base, bytes.clone())));
+                }
+            }
+            Err(fault) => assert!(is_header && fault.is_damage(), "{fault}"),
+        }
+        for (path, bytes) in logs.iter().zip(&before).skip(1) {
+            assert!(Disk.read(path).unwrap() == *bytes, "{is_clean} {is_header}");
+        }
+    }
+}

@@ -629,6 +629,21 @@ fn a_segment_takes_its_full_size_at_once_where_the_topic_wants_that() {
     append(&mut log, &batch(2, 100));
     log.close().unwrap();
     assert_eq!(contents(&log.reader()).len(), wanted.len() + 1);
+    // Also where nothing is ever written.
+    let dir = TempDir::new();
+    let unused = LogConfig {
+        preallocate: true,
+        ..small()
+    };
+    let mut log = recover::create(&opening(dir.path(), unused.clone())).unwrap();
+    assert_eq!(files_of(dir.path())[1].1.len(), 2000);
+    log.close().unwrap();
+    let mut open = opening(dir.path(), unused);
+    open.is_clean = true;
+    assert_eq!(
+        recover::open(open, &mut |_| ()).unwrap().log_end_offset(),
+        0
+    );
 }
 
 #[test]

@@ -68,6 +68,11 @@ pub(crate) struct Progress {
 pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
     let disk = open.cache.disk();
     let Present { bases, snapshots } = tidy(&open)?;
+    // Where something else is damaged more is read, and that is as durable as it was.
+    let durable = match open.is_clean {
+        true => i64::MAX,
+        false => open.recovery_point,
+    };
     let (mut segments, mut reindexed) = open_segments(&open, &bases)?;
     for segment in &segments {
         if !segment.txn_index.is_plausible(segment.base_offset)? {
@@ -91,13 +96,8 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     let recovered = if open.is_clean {
         None
     } else {
-        Some(recover(
-            &open,
-            &mut segments,
-            &snapshots,
-            &mut epochs,
-            progress,
-        )?)
+        let present = (&mut segments, &snapshots);
+        Some(recover(&open, present, durable, &mut epochs, progress)?)
     };
     let log_end = match &recovered {
         Some(recovered) => recovered.log_end,
@@ -170,7 +170,10 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
 pub(crate) fn create(open: &OpenLog) -> Result<Log, Fault> {
     let segment = new_segment(open)?;
     let ends = (segment.base_offset, segment.base_offset);
-    Ok(assemble(open, vec![segment], ends, Epochs::default()))
+    let mut log = assemble(open, vec![segment], ends, Epochs::default());
+    // What was reserved is given back when it is closed, also if nothing is ever written.
+    log.is_touched = open.config.preallocate;
+    Ok(log)
 }
 
 /// An empty log of which nothing is on disk: its folder is made when it is written to.
@@ -370,8 +373,8 @@ struct Recovered {
 /// Reads everything from the recovery point on, and cuts the log where a batch is not whole.
 fn recover(
     open: &OpenLog,
-    segments: &mut Segments,
-    snapshots: &BTreeSet<i64>,
+    (segments, snapshots): (&mut Segments, &BTreeSet<i64>),
+    durable: i64,
     epochs: &mut Epochs,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Recovered, Fault> {
@@ -394,7 +397,11 @@ fn recover(
         },
         completed: Vec::new(),
         epochs,
-        durable: open.recovery_point,
+        durable,
+        intact: match durable {
+            i64::MAX => i64::MAX,
+            _ => segments[first_unsure(segments, durable)].base_offset,
+        },
         next: start,
         limit: i64::MAX,
         done: 0,
@@ -455,6 +462,9 @@ struct Recovery<'a> {
     epochs: &'a mut Epochs,
     /// Batches below are whole.
     durable: i64,
+    /// The last segment with such batches begins here. Of those before a crash takes nothing: what is
+    /// bad there is damaged, and nothing is cut off for it.
+    intact: i64,
     /// The lowest offset that the next batch may have.
     next: i64,
     /// Where the next segment begins. Whatever this one has from there on was cut off before that
@@ -486,7 +496,15 @@ impl Recovery<'_> {
                 Ok(Some(end)) => valid = end,
                 Ok(None) => break true,
                 // What stands behind all that can be here was cut off, whole or not.
-                Err(Stop::Bad { .. }) => break self.next == self.limit,
+                Err(Stop::Bad { .. }) if self.next == self.limit => break true,
+                Err(Stop::Bad {
+                    source: BadBatch::CutShort { .. },
+                    ..
+                }) => break false,
+                Err(stop @ Stop::Bad { .. }) if self.next < self.intact => {
+                    return Err(stop.into_fault(segment.log.path()));
+                }
+                Err(Stop::Bad { .. }) => break false,
                 Err(Stop::Fault(fault)) => return Err(fault),
             }
             if valid - told >= PROGRESS_BYTES {
