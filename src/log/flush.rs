@@ -6,6 +6,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::anchor::{Anchors, Place};
 use super::fault::{At, Fault};
@@ -47,7 +48,7 @@ pub(super) struct State {
     snapshots: Vec<(u64, PathBuf)>,
     /// Counts what was closed and written.
     changes: u64,
-    /// Counts truncations.
+    /// Another after each truncation, and none that any other log has.
     generation: u64,
     /// How much of the active segment is durable.
     durable: Place,
@@ -81,8 +82,13 @@ impl Flush {
         }
         for segment in &self.sealed {
             let path = segment.log.path();
-            for file in segment.files()? {
-                file.sync_data().at(&path)?;
+            match segment.files() {
+                Ok(files) => files
+                    .iter()
+                    .try_for_each(|file| file.sync_data().at(&path))?,
+                // Deleted meanwhile: it owes nothing.
+                Err(fault) if fault.is_not_found() => {}
+                Err(fault) => return Err(fault),
             }
         }
         for path in &self.snapshots {
@@ -109,6 +115,8 @@ impl Flush {
         let files = active.files()?.into_iter();
         self.active = files.map(|file| (path.clone(), file)).collect();
         self.producers = Some(producers);
+        // The index of transactions may be new.
+        self.folder = path.parent().map(Path::to_owned);
         Ok(self)
     }
 
@@ -118,10 +126,16 @@ impl Flush {
     }
 }
 
+fn next_generation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl State {
     pub(super) fn new(recovery_point: i64) -> Self {
         Self {
             recovery_point,
+            generation: next_generation(),
             ..Self::default()
         }
     }
@@ -153,7 +167,7 @@ impl State {
 
     /// The log was cut: a flush under way says nothing about what is written from now on.
     pub(super) fn truncated(&mut self, end: i64) {
-        self.generation += 1;
+        self.generation = next_generation();
         self.recovery_point = self.recovery_point.min(end);
         self.durable = Place::default();
         self.anchors.truncate(end);
@@ -245,6 +259,11 @@ impl Log {
             Some(producers) => self.drop_anchor(flush.place, producers),
             None => Ok(()),
         }
+    }
+
+    /// Whether a flush says anything of this log: it was neither cut nor moved elsewhere since.
+    pub(crate) fn is_of(&self, flush: &Flush) -> bool {
+        flush.generation == self.flush.generation
     }
 
     /// When what is not durable yet must be (`flush.messages`, `flush.ms`).

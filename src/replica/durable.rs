@@ -102,11 +102,17 @@ impl Partition {
         &self,
         begin: impl FnOnce(&mut Log) -> Result<Flush, Fault>,
     ) -> Result<(), ErrorCode> {
+        if self.is_offline() {
+            // What a failed sync did not write another would not tell of.
+            return Err(ErrorCode::KafkaStorageError);
+        }
         self.durability.is_planned.store(false, Ordering::Release);
         let flush = self.with_log(begin);
-        let flushed = flush.and_then(|flush| {
-            flush.sync()?;
-            self.with_log(|log| log.end_flush(&flush))
+        let flushed = flush.and_then(|flush| match flush.sync() {
+            Ok(()) => self.with_log(|log| log.end_flush(&flush)),
+            // It went on in another folder meanwhile, where all of it is durable.
+            Err(fault) if fault.is_not_found() && self.with_log(|log| !log.is_of(&flush)) => Ok(()),
+            Err(fault) => Err(fault),
         });
         match flushed {
             Ok(()) => {
@@ -152,6 +158,19 @@ mod tests {
         assert!(!partition.owes_flush(5));
         assert_eq!(partition.reader().durable_offset(), 5);
         assert_eq!(partition.with_log(|log| log.recovery_point()), 5);
+    }
+
+    #[tokio::test]
+    async fn what_a_directory_that_failed_holds_is_not_synced_again() {
+        let dir = TempDir::new();
+        let partition = leader(&dir, LogConfig::default());
+        let append = || partition.append(batch(1, 10), false, Origin::Client, true);
+        append().await.unwrap();
+        partition.flush_now().unwrap();
+        append().await.unwrap();
+        partition.take_offline();
+        assert_eq!(partition.flush_now(), Err(ErrorCode::KafkaStorageError));
+        assert_eq!(partition.with_log(|log| log.recovery_point()), 1);
     }
 
     #[tokio::test]
