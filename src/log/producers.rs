@@ -227,6 +227,24 @@ impl Producers {
         }
     }
 
+    /// Whether none is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Remembers the last batches of producers of which only the last one is known, as a snapshot has
+    /// it; `recent` was made from the batches before.
+    pub(crate) fn take_up_batches(&mut self, recent: Self) {
+        for (id, recent) in recent.by_id {
+            if let Some(known) = self.by_id.get_mut(&id)
+                && known.epoch == recent.epoch
+                && known.batches.last() == recent.batches.last()
+            {
+                known.batches = recent.batches;
+            }
+        }
+    }
+
     /// How many producers are known.
     pub(crate) fn len(&self) -> usize {
         self.by_id.len()

@@ -13,6 +13,9 @@ use super::scan::{HEADERS, Stop};
 use super::segment::Segment;
 use super::snapshot;
 
+/// So far back batches are looked for that a client may send again.
+const RESENT: u64 = 64 << 10;
+
 /// A place from which on a segment is to be read.
 #[derive(Debug)]
 pub(super) struct Resumed {
@@ -50,6 +53,10 @@ pub(super) fn find(
         if let Some(stored) = stored
             && let Some((position, last_indexed)) = position_of(segment, *offset, &open.config)?
         {
+            let mut producers = Producers::load(stored, deadline(open));
+            if !producers.is_empty() {
+                producers.take_up_batches(before(segment, position)?);
+            }
             let has_more = position < segment.size() || !segment.has_exact_indexes()?;
             return Ok(Some(Resumed {
                 place: Place {
@@ -57,7 +64,7 @@ pub(super) fn find(
                     segment_base: segment.base_offset,
                     position,
                 },
-                producers: Producers::load(stored, deadline(open)),
+                producers,
                 last_indexed,
                 has_more,
             }));
@@ -67,6 +74,32 @@ pub(super) fn find(
         disk.sync_dir(&open.folder).at(&open.folder)?;
     }
     Ok(None)
+}
+
+/// The producers of the batches that end at `position`, of the last few: a snapshot tells of the last
+/// one of each producer only, and a client may send again what it was not answered.
+fn before(segment: &Segment, position: u64) -> Result<Producers, Fault> {
+    let mut recent = Producers::default();
+    let from = position.saturating_sub(RESENT);
+    let from = match segment.offset_index.offset_at_or_after(from)? {
+        Some(offset) if from > 0 => segment.offset_index.floor(offset)?.position.into(),
+        Some(_) | None => 0,
+    };
+    if position - from > 2 * RESENT {
+        return Ok(recent);
+    }
+    let mut scan = segment.scan_from(from, HEADERS)?;
+    while scan.position() < position {
+        let Some(found) = segment.step(&mut scan)? else {
+            break;
+        };
+        if let Some(header) = found.header.filter(|header| !header.is_control())
+            && header.has_producer_id()
+        {
+            recent.apply(&header);
+        }
+    }
+    Ok(recent)
 }
 
 /// Where the batches below `offset` end by the segment's indexes, which are cut there, with the

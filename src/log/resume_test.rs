@@ -13,6 +13,7 @@ fn roomy() -> LogConfig {
     LogConfig {
         segment_bytes: 1 << 20,
         segment_index_bytes: 4000,
+        producer_id_expiration_ms: i64::MAX,
         ..small()
     }
 }
@@ -189,6 +190,28 @@ fn an_anchor_that_the_indexes_do_not_bear_out_is_given_up() {
         whole.close().unwrap();
         assert!(files_of(dir.path()) == files_of(twin.path()), "{number}");
     }
+}
+
+#[test]
+fn what_a_client_may_send_again_is_known_behind_an_anchor() {
+    let dir = TempDir::new();
+    let mut log = open_crashed(dir.path(), roomy());
+    append(&mut log, &batch(2, 100));
+    for sequence in 0..5 {
+        append(&mut log, &producer_batch(7, sequence * 2, 2, false));
+    }
+    anchor(&mut log);
+    let point = log.recovery_point();
+    drop(log);
+    let (mut log, read) = killed(dir.path(), point);
+    assert_eq!(read, 0);
+    for sequence in 0..5 {
+        let again = log.append(&producer_batch(7, sequence * 2, 2, false), client(0));
+        let again = again.unwrap();
+        assert!(again.is_duplicate, "{sequence}");
+        assert_eq!(again.first_offset, 2 + i64::from(sequence) * 2);
+    }
+    append(&mut log, &producer_batch(7, 10, 1, false));
 }
 
 #[test]
