@@ -159,13 +159,20 @@ impl LogReader {
         let Some(age_ms) = Limits::of(&self.config()).age_ms else {
             return Ok(());
         };
-        for segment in self.live().iter().take(AT_ONCE) {
+        let segments = self.live();
+        // Of the active one the newest time is known as it is written.
+        let closed = segments.len().saturating_sub(1).min(AT_ONCE);
+        for segment in &segments[..closed] {
             let too_old = |ms: i64| now_ms.saturating_sub(ms) > age_ms;
             let told = segment.newest()?;
             if !too_old(told.timestamp) {
                 break;
             }
-            segment.confirm_newest()?;
+            match segment.confirm_newest() {
+                // No better known than by its index.
+                Err(fault) if fault.is_damage() => continue,
+                confirmed => confirmed?,
+            }
             let known = segment.newest()?;
             if known != told {
                 warn!(

@@ -131,9 +131,12 @@ impl Segment {
     /// How new it is, in milliseconds since 1970: its newest timestamp, or when it was last written
     /// to where no record has one.
     pub(crate) fn newest_ms(&self) -> Result<i64, Fault> {
-        match self.newest()?.timestamp {
-            ..0 => self.modified_ms(),
-            newest => Ok(newest),
+        match self.newest() {
+            Ok(newest) if newest.timestamp >= 0 => Ok(newest.timestamp),
+            // Also where neither index nor batches tell any more.
+            Ok(_) => self.modified_ms(),
+            Err(fault) if fault.is_damage() => self.modified_ms(),
+            Err(fault) => Err(fault),
         }
     }
 
