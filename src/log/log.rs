@@ -2,8 +2,8 @@
 //! (org.apache.kafka.storage.internals.log.UnifiedLog and LocalLog).
 //!
 //! Its owner holds it behind a mutex, never across an await. What it publishes to readers is in
-//! [`super::read`]. After a fault of an append or a truncation the log is as it was; whether its
-//! directory may still be trusted is the caller's judgement.
+//! [`super::read`]. After a fault of an append the log is as it was; whether its directory may
+//! still be trusted is the caller's judgement.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -66,7 +66,6 @@ pub(crate) struct Progress {
 
 /// Opens a log; `progress` is told now and then while segments are read.
 pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Result<Log, Fault> {
-    let disk = open.cache.disk();
     let Present { bases, snapshots } = tidy(&open)?;
     // Where something else is damaged more is read, and that is as durable as it was.
     let durable = match open.is_clean {
@@ -81,17 +80,7 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
             open.recovery_point = open.recovery_point.min(segment.base_offset);
         }
     }
-    let stored = checkpoint::read_epochs(disk, &open.folder.join(LEADER_EPOCHS));
-    let stored = match stored {
-        // Written by rename, so a crash leaves it whole; a broken one is made anew from all batches.
-        Err(fault @ Fault::Malformed { .. }) => {
-            warn!(partition = %open.partition, %fault, "the epochs of a log are read from its batches");
-            open.is_clean = false;
-            open.recovery_point = 0;
-            Vec::new()
-        }
-        stored => stored?,
-    };
+    let stored = stored_epochs(&mut open)?;
     let mut epochs = Epochs::load(stored.iter().copied());
     let recovered = if open.is_clean {
         None
@@ -131,39 +120,40 @@ pub(crate) fn open(mut open: OpenLog, progress: &mut dyn FnMut(Progress)) -> Res
     }
     settle_epochs(&mut log, &stored)?;
     match recovered {
-        Some(recovered) => {
-            log.producers = recovered.producers;
-            let anchor = recovered.anchor;
-            if let Some(anchor) = anchor {
-                log.flush.anchors.add(anchor);
-            }
-            for path in recovered.snapshots {
-                log.flush.wrote(path);
-            }
-            for done in recovered.completed {
-                log.shared
-                    .add_undecided(done.first_offset, done.last_offset);
-            }
-            let anchor = anchor.map(|anchor| anchor.offset);
-            if drop_snapshots(&log, &snapshots, anchor)? {
-                // One of what was lost would vouch for what is written in its place.
-                disk.sync_dir(&log.folder).at(&log.folder)?;
-            }
-        }
-        None => {
-            let newest = snapshots.range(..=log_end).next_back().copied();
-            drop_snapshots(&log, &snapshots, newest)?;
-            let ends = (log_start, log_end);
-            let known = load_producers(&open, &log.segments, &snapshots, ends)?;
-            log.producers = known.producers;
-            log.is_touched |= log_end > 0 && known.snapshot != Some(log_end);
-            if known.snapshot == Some(log_end) {
-                log.is_anchored_at_its_end();
-            }
-        }
+        Some(recovered) => recovered.tell(&mut log, &snapshots)?,
+        None => tell_stopped(&open, &mut log, &snapshots)?,
     }
     log.shared.set_first_open(log.producers.first_open());
     Ok(log)
+}
+
+/// The epochs as they are stored. That was done by rename, so a crash leaves them whole; broken ones
+/// are made anew from all batches.
+fn stored_epochs(open: &mut OpenLog) -> Result<Vec<(i32, i64)>, Fault> {
+    let path = open.folder.join(LEADER_EPOCHS);
+    match checkpoint::read_epochs(open.cache.disk(), &path) {
+        Err(fault @ Fault::Malformed { .. }) => {
+            warn!(partition = %open.partition, %fault, "the epochs of a log are read from its batches");
+            open.is_clean = false;
+            open.recovery_point = 0;
+            Ok(Vec::new())
+        }
+        stored => stored,
+    }
+}
+
+/// Tells a log that was closed in order of its producers.
+fn tell_stopped(open: &OpenLog, log: &mut Log, snapshots: &BTreeSet<i64>) -> Result<(), Fault> {
+    let (start, end) = (log.log_start_offset(), log.log_end_offset());
+    let newest = snapshots.range(..=end).next_back().copied();
+    drop_snapshots(log, snapshots, newest)?;
+    let known = load_producers(open, &log.segments, snapshots, (start, end))?;
+    log.producers = known.producers;
+    log.is_touched |= end > 0 && known.snapshot != Some(end);
+    if known.snapshot == Some(end) {
+        log.is_anchored_at_its_end();
+    }
+    Ok(())
 }
 
 /// Makes an empty log in a new folder. Nothing of it is durable before its first batch is written.
@@ -368,6 +358,29 @@ struct Recovered {
     /// There was nothing to read, and nothing was changed.
     is_as_anchored: bool,
     log_end: i64,
+}
+
+impl Recovered {
+    /// Tells the log of it.
+    fn tell(self, log: &mut Log, snapshots: &BTreeSet<i64>) -> Result<(), Fault> {
+        log.producers = self.producers;
+        if let Some(anchor) = self.anchor {
+            log.flush.anchors.add(anchor);
+        }
+        for path in self.snapshots {
+            log.flush.wrote(path);
+        }
+        for done in self.completed {
+            log.shared
+                .add_undecided(done.first_offset, done.last_offset);
+        }
+        let anchor = self.anchor.map(|anchor| anchor.offset);
+        match drop_snapshots(log, snapshots, anchor)? {
+            // One of what was lost would vouch for what is written in its place.
+            true => log.cache.disk().sync_dir(&log.folder).at(&log.folder),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Reads everything from the recovery point on, and cuts the log where a batch is not whole.
