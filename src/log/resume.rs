@@ -9,7 +9,7 @@ use super::fault::{At, Fault};
 use super::layout::{self, Kind};
 use super::producers::Producers;
 use super::recover::{OpenLog, deadline};
-use super::scan::{HEADERS, Stop};
+use super::scan::{HEADERS, NEARBY, Stop};
 use super::segment::Segment;
 use super::snapshot;
 
@@ -116,7 +116,7 @@ fn position_of(
     if segment.time_index.raw().len() == 0 || last_indexed >= segment.size() {
         return Ok(None);
     }
-    let mut scan = segment.scan_from(last_indexed, HEADERS)?;
+    let mut scan = segment.scan_from(last_indexed, NEARBY)?;
     let mut below = None;
     loop {
         let found = match scan.next() {
